@@ -1,0 +1,40 @@
+"""The documents of the protocol, one a file. See docs/protocol.md."""
+
+from stitch.wire.base import MAX_BYTES, Document, canonical, sha256
+from stitch.wire.documents import (
+    Directive,
+    Done,
+    EventDoc,
+    Heartbeat,
+    Join,
+    Manifest,
+    Orchestration,
+    Roster,
+    RosterSite,
+    Term,
+)
+from stitch.wire.seal import Abort, Attachment, Excluded, Input, RoundRecord, Seal, Verdict
+
+__all__ = [
+    "MAX_BYTES",
+    "Abort",
+    "Attachment",
+    "Directive",
+    "Document",
+    "Done",
+    "EventDoc",
+    "Excluded",
+    "Heartbeat",
+    "Input",
+    "Join",
+    "Manifest",
+    "Orchestration",
+    "Roster",
+    "RosterSite",
+    "RoundRecord",
+    "Seal",
+    "Term",
+    "Verdict",
+    "canonical",
+    "sha256",
+]

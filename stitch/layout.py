@@ -1,0 +1,280 @@
+"""Every key and path of the protocol, both ways, and who may write it (DESIGN §3).
+
+A *path* here is relative to the run: `global/pass_000/metrics.json`. The store holds it as
+`<run_id>/<path>`, the mirror as `stitch_store/<run_id>/<path>`; only model files and attachments
+differ, whose digest is in the store's name and not in the mirror's. A path that `parse` does not
+know neither leaves a site nor is believed when found.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from stitch.errors import BadDocument
+
+GLOBAL = "global"
+"""The lead's lane. A site's lane is `site_lane(id)`."""
+
+DIGEST_CHARS = 12
+"""How much of a SHA-256 a stored name carries: enough to tell any two models of one run apart."""
+
+_SITE = r"(?=[a-z0-9-]{1,40}(?![a-z0-9-]))[a-z](?:-?[a-z0-9])*"
+_NUMBER = r"(?:\d{3}|[1-9]\d{3,})"
+_SERIAL = r"(?:\d{4}|[1-9]\d{4,})"
+_DIGEST = rf"[0-9a-f]{{{DIGEST_CHARS}}}"
+_WORD = r"[a-z][a-z0-9_]{0,31}"
+_EXT = r"[a-z0-9]{1,16}"
+_LANE = rf"(?P<lane>global|sites/{_SITE})"
+_FOLDER = rf"(?P<folder>{_LANE}/pass_(?P<n>{_NUMBER})(?:\.a(?P<r>[1-9]\d*))?)"
+_EVENT = r"(?P<name>started|completed|failed|evaluated)(?:\.(?P<t>[2-9]|[1-9]\d+))?"
+
+
+class What(StrEnum):
+    """What a key is. The order is that of DESIGN §3."""
+
+    MANIFEST = "manifest"
+    ORCHESTRATION = "orchestration"
+    HEARTBEAT = "heartbeat"
+    ROSTER = "roster"
+    MODEL = "model"
+    ATTACHMENT = "attachment"
+    SEAL = "seal"
+    VERDICT = "verdict"
+    ABORT = "abort"
+    TERM = "term"
+    DONE = "done"
+    JOIN = "join"
+    EVENT = "event"
+
+
+class Event(StrEnum):
+    """Events of a site pass."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EVALUATED = "evaluated"
+
+
+REPLACED = frozenset({What.ORCHESTRATION, What.HEARTBEAT})
+"""The only keys that are ever replaced; every other is created once (law 1)."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PassRef:
+    """One pass of one lane.
+
+    Attributes:
+        number: 0 and up.
+        site: the site's id; None for a global pass.
+        attempt: above 0 only where an aborted attempt asked this site to redo the pass.
+    """
+
+    number: int
+    site: str | None = None
+    attempt: int = 0
+
+    @property
+    def lane(self) -> str:
+        """The lane that holds the pass."""
+        return GLOBAL if self.site is None else site_lane(self.site)
+
+    @property
+    def folder(self) -> str:
+        """The pass folder's path, without a trailing slash."""
+        suffix = f".a{self.attempt}" if self.attempt else ""
+        return f"{self.lane}/{pass_name(self.number)}{suffix}"
+
+    @property
+    def seal(self) -> str:
+        """The path of the pass's `metrics.json`, whose presence means "ready"."""
+        return f"{self.folder}/metrics.json"
+
+    def model(self, sha256: str, ext: str) -> str:
+        """The model's path in the store: it carries its digest (`model.3f9a2c41d0b7.npz`)."""
+        return f"{self.folder}/{stored_name('model', sha256, ext)}"
+
+    def mirror_model(self, ext: str) -> str:
+        """The model's path in a mirror: plain (`model.npz`)."""
+        return f"{self.folder}/model.{ext}"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A parsed path.
+
+    Attributes:
+        what: what the key is.
+        lane: whose it is; the lane's owner alone may write it.
+        ref: the pass, for seals, models and attachments.
+        number: the pass of an event or verdict, the serial of a roster, join or term.
+        attempt: the training attempt of an event (1 and up), the round attempt of a verdict.
+        name: the event's name, or an attachment's.
+        digest: the digest in a stored model's or attachment's name.
+        ext: their extension.
+    """
+
+    what: What
+    lane: str
+    ref: PassRef | None = None
+    number: int = 0
+    attempt: int = 0
+    name: str = ""
+    digest: str = ""
+    ext: str = ""
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the key may be overwritten by its owner."""
+        return self.what in REPLACED
+
+
+def site_lane(site: str) -> str:
+    """The lane of a site: `sites/<id>`."""
+    return f"sites/{site}"
+
+
+def lane_site(lane: str) -> str | None:
+    """The site that owns a lane; None for the global lane."""
+    return None if lane == GLOBAL else lane.removeprefix("sites/")
+
+
+def lane_of(path: str) -> str:
+    """The lane a path lies in, whether or not the path is known to `parse`."""
+    head, _, rest = path.partition("/")
+    return GLOBAL if head == GLOBAL else site_lane(rest.partition("/")[0])
+
+
+def pass_name(number: int) -> str:
+    """`pass_007`; grows past three digits (`pass_1000`): order by number, never by name."""
+    return f"pass_{number:03d}"
+
+
+def stored_name(stem: str, sha256: str, ext: str) -> str:
+    """The store's file name of a model or attachment: `<stem>.<digest>.<ext>`."""
+    return f"{stem}.{sha256[:DIGEST_CHARS]}.{ext}"
+
+
+def manifest() -> str:
+    """Settings, versions and seeds of the run, written before pass 0."""
+    return f"{GLOBAL}/manifest.json"
+
+
+def orchestration() -> str:
+    """The lead's published view; replaced by ETag."""
+    return f"{GLOBAL}/orchestration.json"
+
+
+def done() -> str:
+    """The end marker."""
+    return f"{GLOBAL}/DONE.json"
+
+
+def heartbeat(lane: str) -> str:
+    """The one liveness file of a lane; replaced."""
+    return f"{GLOBAL}/heartbeat.json" if lane == GLOBAL else f"{lane}/events/heartbeat.json"
+
+
+def roster(number: int) -> str:
+    """The n-th roster, from 1; the newest holds."""
+    return f"{GLOBAL}/roster/{number:04d}.json"
+
+
+def join(site: str, number: int) -> str:
+    """The n-th join document of a site, from 1."""
+    return f"{site_lane(site)}/join/{number:04d}.json"
+
+
+def term(lane: str, number: int) -> str:
+    """The n-th term of a lane's lease, from 1."""
+    return f"{lane}/lease/term-{number:04d}.json"
+
+
+def verdict(pass_id: int, attempt: int) -> str:
+    """The one key that decides an attempt of a round (law 11)."""
+    return f"{GLOBAL}/rounds/{pass_name(pass_id)}.a{attempt}.json"
+
+
+def abort(pass_id: int, attempt: int) -> str:
+    """Written only if an attempt was given up after its verdict."""
+    return f"{GLOBAL}/rounds/{pass_name(pass_id)}.a{attempt}.aborted.json"
+
+
+def event(site: str, pass_id: int, name: Event, attempt: int = 1) -> str:
+    """An event of a training attempt: the first has no number, the second ends in `.2`."""
+    suffix = f".{attempt}" if attempt > 1 else ""
+    return f"{site_lane(site)}/events/{pass_name(pass_id)}.{name}{suffix}.json"
+
+
+_PATTERNS: tuple[tuple[What, re.Pattern[str]], ...] = tuple(
+    (what, re.compile(pattern))
+    for what, pattern in (
+        (What.MANIFEST, r"(?P<lane>global)/manifest\.json"),
+        (What.ORCHESTRATION, r"(?P<lane>global)/orchestration\.json"),
+        (What.DONE, r"(?P<lane>global)/DONE\.json"),
+        (What.HEARTBEAT, r"(?P<lane>global)/heartbeat\.json"),
+        (What.HEARTBEAT, rf"(?P<lane>sites/{_SITE})/events/heartbeat\.json"),
+        (What.ROSTER, rf"(?P<lane>global)/roster/(?P<n>{_SERIAL})\.json"),
+        (What.JOIN, rf"(?P<lane>sites/{_SITE})/join/(?P<n>{_SERIAL})\.json"),
+        (What.TERM, rf"{_LANE}/lease/term-(?P<n>{_SERIAL})\.json"),
+        (What.VERDICT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9]\d*)\.json"),
+        (What.ABORT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9]\d*)\.aborted\.json"),
+        (What.EVENT, rf"(?P<lane>sites/{_SITE})/events/pass_(?P<n>{_NUMBER})\.{_EVENT}\.json"),
+        (What.SEAL, rf"{_FOLDER}/metrics\.json"),
+        (What.MODEL, rf"{_FOLDER}/model\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
+        (What.ATTACHMENT, rf"{_FOLDER}/(?P<name>(?!model\.){_WORD})\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
+    )
+)
+
+
+def parse(path: str) -> Key | None:
+    """Read a path back; None for anything the layout does not name.
+
+    Args:
+        path: relative to the run, with forward slashes.
+    """
+    for what, pattern in _PATTERNS:
+        found = pattern.fullmatch(path)
+        if found is None:
+            continue
+        part = found.groupdict()
+        lane = part["lane"]
+        number = int(part.get("n") or 0)
+        redo = int(part.get("r") or 0)
+        if redo and lane == GLOBAL:
+            return None
+        attempt = int(part.get("t") or 1) if what is What.EVENT else int(part.get("a") or redo)
+        return Key(
+            what=what,
+            lane=lane,
+            ref=PassRef(number, lane_site(lane), redo) if "folder" in part else None,
+            number=number,
+            attempt=attempt,
+            name=part.get("name") or "",
+            digest=part.get("digest") or "",
+            ext=part.get("ext") or "",
+        )
+    return None
+
+
+def require(path: str) -> Key:
+    """`parse`, for a path that must be one of ours.
+
+    Raises:
+        BadDocument: the layout does not name it.
+    """
+    key = parse(path)
+    if key is None:
+        raise BadDocument(f"not a name of the protocol: {path[:120]!r}")
+    return key
+
+
+def mirror_path(path: str) -> str:
+    """The mirror's name of a stored path: a model or attachment loses its digest."""
+    key = parse(path)
+    if key is None or key.ref is None or not key.digest:
+        return path
+    stem = "model" if key.what is What.MODEL else key.name
+    return f"{key.ref.folder}/{stem}.{key.ext}"

@@ -1,0 +1,150 @@
+"""`metrics.json`: the seal of a pass, and of a global also the record of its round."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from stitch.wire.base import Document, Part, Sha256, SiteId, Time
+
+Count = Annotated[int, Field(ge=0, strict=True)]
+Lane = Annotated[str, StringConstraints(pattern=r"^(?:global|sites/[a-z](?:-?[a-z0-9])*)$", max_length=46)]
+FileName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}\.[0-9a-f]{12}\.[a-z0-9]{1,16}$")]
+MetricName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$")]
+
+
+class Attachment(Part):
+    """A further sealed file beside the model; `file` is its name in the store."""
+
+    name: str
+    file: FileName
+    sha256: Sha256
+    bytes: Count
+
+
+class Input(Part):
+    """One site pass that a round used."""
+
+    site: SiteId
+    pass_id: Count = Field(alias="pass")
+    attempt: Count
+    model_sha256: Sha256
+    metrics_sha256: Sha256
+    n_samples: Count
+    staleness: Count = 0
+    weight: float | None = None
+    model_file: FileName
+
+    model_config = Part.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
+class Excluded(Part):
+    """One site that a round did not use, and why."""
+
+    site: SiteId
+    reason: str
+
+
+class RoundRecord(Part):
+    """What a global's seal says of its round.
+
+    Attributes:
+        policy: the close policy's name.
+        attempt: the round's attempt.
+        roster: the number of the roster in force.
+        verdict_sha256: hash of the verdict document's bytes; null for pass 0.
+        inputs: sorted by site id.
+        prev_metrics_sha256: hash of the previous global's seal; for pass 0 of the manifest.
+        seed: the round's seed.
+        should_stop: the aggregate hook wished to end the run.
+        final: nobody trains from this global.
+    """
+
+    policy: str
+    attempt: Count
+    roster: Count
+    verdict_sha256: Sha256 | None
+    inputs: tuple[Input, ...]
+    excluded: tuple[Excluded, ...] = ()
+    late: tuple[Input, ...] = ()
+    prev_metrics_sha256: Sha256
+    seed: Count
+    should_stop: bool = False
+    final: bool = False
+
+
+class Seal(Document):
+    """`metrics.json`, byte-identical in mirror and store; the only commit point of a pass.
+
+    Attributes:
+        lane: "global" or "sites/<id>".
+        attempt: of a site pass the training attempt, which its events share (from 1);
+            of a global pass the round's attempt (from 0).
+        base_pass, base_sha256: the global it was trained from; null for pass 0.
+        model_file: the model's name in the store, with its digest.
+        metrics: finite numbers by name.
+    """
+
+    NAME: ClassVar[str] = "metrics"
+
+    run_id: str
+    lane: Lane
+    pass_id: Count
+    attempt: Count
+    base_pass: Count | None
+    base_sha256: Sha256 | None
+    model_file: FileName
+    model_sha256: Sha256
+    model_bytes: Annotated[int, Field(gt=0, strict=True)]
+    n_samples: Count
+    metrics: dict[MetricName, float] = Field(max_length=64)
+    attachments: tuple[Attachment, ...] = ()
+    hooks_sha256: Sha256 | None = None
+    config_sha256: Sha256
+    dataset_root: Sha256 | None = None
+    pins: dict[str, Sha256] = Field(default_factory=dict)
+    round_seed: Count
+    transforms: tuple[str, ...] = ()
+    created_at: Time
+    stitch_version: str
+    round: RoundRecord | None = None
+
+    @property
+    def ext(self) -> str:
+        """The model's extension."""
+        return self.model_file.rpartition(".")[2]
+
+    @property
+    def final(self) -> bool:
+        """Whether this is a global that nobody trains from."""
+        return self.round is not None and self.round.final
+
+
+class Verdict(Document):
+    """The one decision of a round's attempt (law 11)."""
+
+    NAME: ClassVar[str] = "verdict"
+
+    run_id: str
+    pass_id: Count
+    attempt: Count
+    roster: Count
+    verdict: Literal["closed", "aborted"]
+    inputs: tuple[Input, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    code: str | None = None
+    redo: tuple[SiteId, ...] = ()
+    created_at: Time
+
+
+class Abort(Document):
+    """Written only if an attempt was given up after its verdict."""
+
+    NAME: ClassVar[str] = "abort"
+
+    run_id: str
+    pass_id: Count
+    attempt: Count
+    code: str
+    created_at: Time
