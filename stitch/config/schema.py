@@ -1,0 +1,121 @@
+"""The shape of `stitch.toml`. A field's description is what a person is told was wanted.
+
+Every table forbids keys it does not know. A key that is absent stays unset, so that the defaults
+stand in `settings.py` alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
+_PYTHON_HOOK = re.compile(r".+\.py:[A-Za-z_]\w*\Z")
+
+
+def seconds(value: object) -> object:
+    """A duration in seconds from `"24h"`, `"90m"`, `"30s"`, `"2d"` or a number."""
+    if isinstance(value, str):
+        match = _DURATION.match(value.strip())
+        if match is None:
+            raise ValueError("not a duration")
+        return float(match[1]) * _UNITS[match[2]]
+    return value
+
+
+def _hook(value: object) -> object:
+    if isinstance(value, str) and not _PYTHON_HOOK.match(value):
+        raise ValueError("not a hook")
+    if isinstance(value, list) and (not value or not all(isinstance(word, str) and word for word in value)):
+        raise ValueError("not a command")
+    return value
+
+
+def _finite(value: object) -> object:
+    """Refuse what JSON cannot carry, since the lead publishes this table."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("not finite")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _finite(inner)
+    return value
+
+
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Hook = Annotated[str | list[str], BeforeValidator(_hook)]
+Free = Annotated[dict[str, JsonValue], BeforeValidator(_finite)]
+_HOOK = '"path/file.py:function", or a command as a list of words'
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class PolicyTable(_Table):
+    """`[policy]`."""
+
+    require: Literal["all_expected"] | None = Field(default=None, description='"all_expected"')
+
+
+class TransferTable(_Table):
+    """`[transfer]`."""
+
+    max_retries: Count | None = Field(default=None, description="a whole number, 0 or more")
+    retry_backoff_seconds: Positive | None = Field(default=None, description="a number of seconds above 0")
+    max_file_mb: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="a whole number of MB, 1 or more"
+    )
+
+
+class HooksTable(_Table):
+    """`[hooks]`."""
+
+    train: Hook | None = Field(default=None, description=_HOOK)
+    aggregate: Hook | None = Field(default=None, description=_HOOK)
+    evaluate: Hook | None = Field(default=None, description=_HOOK)
+    model_ext: str | None = Field(default=None, description="the models' file extension as text")
+    contract: str | None = Field(default=None, min_length=1, max_length=64, description='text, such as "1"')
+    timeout_minutes: Positive | None = Field(default=None, description="a number of minutes above 0")
+
+
+class EgressTable(_Table):
+    """`[egress]`."""
+
+    metrics: list[str] | None = Field(default=None, description="a list of metric names")
+    min_n: Count | None = Field(default=None, description="a whole number, 0 or more")
+    error_messages: bool | None = Field(default=None, description="true or false")
+
+
+class StoreTable(_Table):
+    """`[store]`."""
+
+    synced: bool | None = Field(default=None, description="true or false")
+    ca_bundle: str | None = Field(default=None, min_length=1, description="the path of a .pem file")
+
+
+class StitchFile(_Table):
+    """The whole of `stitch.toml`."""
+
+    run_id: str = Field(description='text, such as "icu-mortality-1"')
+    lead: str = Field(description="the id of the leading site")
+    sites: list[str] = Field(min_length=1, max_length=1000, description="a list of site ids, at least one")
+    num_passes: Count = Field(description="a whole number, 0 or more")
+    poll_seconds: Positive | None = Field(default=None, description="a number of seconds above 0")
+    heartbeat_minutes: Positive | None = Field(default=None, description="a number of minutes above 0")
+    give_up_after: Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=False)] | None = (
+        Field(default=None, description='a duration such as "24h", "90m" or "30s"')
+    )
+    root_seed: int | None = Field(default=None, ge=0, lt=2**63, description="a whole number, 0 or more")
+    initial_model: str | None = Field(
+        default=None, min_length=1, description='a path, or "run:ID/pass_008" of an earlier run'
+    )
+    policy: PolicyTable = Field(default_factory=PolicyTable, description="a table")
+    transfer: TransferTable = Field(default_factory=TransferTable, description="a table")
+    hooks: HooksTable = Field(default_factory=HooksTable, description="a table")
+    egress: EgressTable = Field(default_factory=EgressTable, description="a table")
+    store: StoreTable = Field(default_factory=StoreTable, description="a table")
+    config: Free = Field(default_factory=dict, description="JSON values: no dates, nan or inf")
