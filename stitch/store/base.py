@@ -1,8 +1,9 @@
 """The contract every backend keeps: files in, files out, keys as plain strings.
 
 Keys are the POSIX-style paths of DESIGN §3 (`<run_id>/global/…`), made and checked by `layout`; a
-store neither invents nor interprets them. A backend raises only `stitch.errors.StoreError`s. What
-a backend cannot do it declares in its `Traits`. `stitch.testing.StoreContract` tests all of this.
+store neither invents nor interprets them, and refuses a key that some backend could not hold. A
+backend raises only `stitch.errors.StoreError`s (and `DigestMismatch` from `push`). What it cannot
+do it declares in its `Traits`. `stitch.testing.StoreContract` tests all of this.
 """
 
 from __future__ import annotations
@@ -106,12 +107,17 @@ class Store(Protocol):
         """
         ...
 
-    def push(self, src: Path, key: str, *, mode: Mode, progress: Progress | None = None) -> Entry:
+    def push(
+        self, src: Path, key: str, *, mode: Mode, digest: str = "", progress: Progress | None = None
+    ) -> Entry:
         """Stream the file `src` to a key, hashing on the way; visible whole or not at all.
 
-        With "create", an existing key is found before the bytes are sent where that is cheap.
+        With "create", an existing key is found before the bytes are sent where that is cheap. If
+        `digest` is given, the key becomes visible only if the bytes sent hash to it (law 3).
 
         Raises:
+            DigestMismatch: `src` is not what `digest` says; nothing became visible.
+            DiskError: `src` cannot be read.
             AlreadyExists: "create" met a key, or `Match` met another version or none.
             OutcomeUnknown: the reply was lost (the caller reads back, law 5).
             NotFound: the container or root folder itself is missing.

@@ -133,4 +133,6 @@ class _Limit:
 
     def __call__(self, done: int, total: int) -> None:
         if max(done, total) > self.limit:
-            raise BadDocument(f"{self.path}: {max(done, total)} bytes, more than a document may have ({self.limit})")
+            raise BadDocument(
+                f"{self.path}: {max(done, total)} bytes, more than a document may have ({self.limit})"
+            )

@@ -1,0 +1,51 @@
+"""The copies that sync clients and desktops set aside when two machines wrote one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file that some program put beside a key instead of overwriting it.
+
+    Attributes:
+        key: the key that was meant.
+        copy: the name of the copy.
+    """
+
+    key: str
+    copy: str
+
+
+_BRACKETED = re.compile(
+    r"^(?P<stem>.+?)"
+    r"(?:[ _]?\((?:[^()]*conflict[^()]*|\d{1,3})\)|[ _-]?conflict(?:ed)?[ _-]cop(?:y|ies)\b.*)$",
+    re.IGNORECASE,
+)
+_HOSTNAME = re.compile(r"^(?P<stem>.+)-(?P<host>[A-Za-z0-9][A-Za-z0-9-]{1,62})$")
+
+
+def conflict_of(name: str, known: Collection[str]) -> str:
+    """The key that `name` is a conflict copy of, or "".
+
+    `model (conflicted copy 2026-11-29).npz` (Box, Dropbox) and `metrics (1).json` (Explorer,
+    OneDrive web) speak for themselves. `metrics-WARD7.json` (OneDrive appends the computer's
+    name) counts only beside the file it copies, because keys may hold dashes of their own.
+    """
+    folder, slash, base = name.rpartition("/")
+    stem, dot, extension = base.rpartition(".")
+    if not dot:
+        stem, extension = base, ""
+    bracketed = _BRACKETED.match(stem)
+    if bracketed:
+        return f"{folder}{slash}{bracketed['stem'].rstrip()}{dot}{extension}"
+    hostname = _HOSTNAME.match(stem)
+    while hostname:
+        original = f"{folder}{slash}{hostname['stem']}{dot}{extension}"
+        if original in known:
+            return original
+        hostname = _HOSTNAME.match(hostname["stem"])
+    return ""

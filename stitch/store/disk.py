@@ -1,0 +1,117 @@
+"""What every backend does on a file system: hash while copying, flush, rename, say whose disk failed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, BinaryIO
+
+from stitch.errors import DiskError
+
+CHUNK = 1 << 20
+"""Bytes read at a time: large enough that hashing, not the loop, is what costs."""
+
+_REPLACE_TRIES = 10
+
+
+class own_disk(AbstractContextManager[None]):  # noqa: N801  a verb at its call: `with own_disk("read", path)`
+    """Turns an `OSError` on this actor's own disk into a `DiskError` that names the file. Reusable."""
+
+    def __init__(self, what: str, path: Path) -> None:
+        self._what = what
+        self._path = path
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
+            raise DiskError(f"cannot {self._what} {self._path}: {error.strerror or error}") from error
+
+
+def sha256_file(path: Path) -> str:
+    """The lower-case hex SHA-256 of a file.
+
+    Raises:
+        DiskError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    with own_disk("read", path), path.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def chunks(source: BinaryIO, failures: AbstractContextManager[None]) -> Iterator[bytes]:
+    """The stream in pieces of `CHUNK`; what a read raises passes through `failures` (reusable)."""
+    while True:
+        with failures:
+            chunk = source.read(CHUNK)
+        if not chunk:
+            return
+        yield chunk
+
+
+def write_hashed(
+    pieces: Iterable[bytes], target: IO[bytes], moved: Callable[[int], None] | None = None
+) -> tuple[str, int]:
+    """Writes pieces and returns their digest and length; `moved` hears the bytes done so far."""
+    digest = hashlib.sha256()
+    done = 0
+    for chunk in pieces:
+        digest.update(chunk)
+        target.write(chunk)
+        done += len(chunk)
+        if moved:
+            moved(done)
+    return digest.hexdigest(), done
+
+
+def fsync_stream(stream: IO[bytes]) -> None:
+    """Flushes a written file to its disk."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def fsync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable; Windows has no such call and some mounts refuse it."""
+    if sys.platform == "win32":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # FUSE and some SMB mounts answer EINVAL: the file itself was flushed before
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(source: Path, target: Path) -> None:
+    """A rename over the target, tried again while a virus scanner or a reader holds the target on Windows.
+
+    Raises:
+        OSError: when it still fails after about two seconds.
+    """
+    pause = threading.Event()
+    for left in reversed(range(_REPLACE_TRIES)):
+        try:
+            source.replace(target)
+        except PermissionError:
+            if sys.platform != "win32" or not left:
+                raise
+            pause.wait(0.2)
+        else:
+            return
+
+
+def part_of(target: Path) -> Path:
+    """Where the bytes of `target` gather before it appears."""
+    return target.with_name(target.name + ".part")
