@@ -139,6 +139,7 @@ class RoundError(StitchError):
     """A round cannot go on."""
 
     exit_code = 40
+    default_hint = "Run `clif-stitch status`: it says for whom the round waits and what was refused."
 
 
 class QuorumNotReached(RoundError):
@@ -170,6 +171,7 @@ class PrivacyError(StitchError):
     """A privacy promise would be broken."""
 
     exit_code = 37
+    default_hint = "Nothing left this machine. Settle it with the lead before this site goes on."
 
 
 class PrivacyBudgetExceeded(PrivacyError):
