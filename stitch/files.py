@@ -1,0 +1,93 @@
+"""Writing files so that a crash, a full disk or a virus scanner leaves them whole or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from stitch.errors import DiskError
+
+_TRIES = 40
+_PAUSE_S = 0.05
+_HELD_OPEN = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY)
+
+
+def file_sha256(file: Path) -> str:
+    """Lower-case hex SHA-256 of a file's bytes."""
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def write_file(file: Path, data: bytes, *, durable: bool) -> None:
+    """Write a small file whole or not at all: a temporary sibling, then a rename."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("wb") as sink:
+            sink.write(data)
+            if durable:
+                sink.flush()
+                os.fsync(sink.fileno())
+        retried(lambda: temporary.replace(file))
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(file.parent)
+
+
+def retried(action: Callable[[], object]) -> None:
+    """Run a rename again while a virus scanner or indexer holds the file open (Windows)."""
+    pause = threading.Event()
+    for attempt in range(_TRIES):
+        try:
+            action()
+        except OSError as error:
+            if sys.platform != "win32" or error.errno not in _HELD_OPEN or attempt == _TRIES - 1:
+                raise
+            pause.wait(_PAUSE_S)
+        else:
+            return
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename durable; Windows has no such call and does not need it."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_file(file: Path) -> None:
+    """Make a file's bytes durable."""
+    with file.open("rb+") as handle:
+        os.fsync(handle.fileno())
+
+
+@contextlib.contextmanager
+def disk(path: Path) -> Iterator[None]:
+    """Give the operating system's refusals a name and an advice.
+
+    Raises:
+        DiskError: full, read-only, forbidden, or failing.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = "Free space, then run the same command again."
+            raise DiskError(f"the disk is full: {path}", hint=hint) from error
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            hint = "Make the project folder writable for this account, then run the same command again."
+            raise DiskError(f"cannot write to {path} ({error.strerror})", hint=hint) from error
+        raise DiskError(f"the disk failed at {path}: {error.strerror or error}") from error
