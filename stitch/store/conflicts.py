@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 
@@ -49,3 +49,11 @@ def conflict_of(name: str, known: Collection[str]) -> str:
             return original
         hostname = _HOSTNAME.match(hostname["stem"])
     return ""
+
+
+def find_conflicts(keys: Iterable[str]) -> tuple[Conflict, ...]:
+    """The conflict copies among the names of one listing, in their order."""
+    known = dict.fromkeys(keys)
+    return tuple(
+        Conflict(key=original, copy=name) for name in known if (original := conflict_of(name, known))
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 from stitch.clock import Clock, SystemClock
 from stitch.errors import AlreadyExists, DigestMismatch, NotFound, StoreUnavailable
 from stitch.store.base import Entry, Match, Mode, Progress, Traits
-from stitch.store.conflicts import Conflict, conflict_of
+from stitch.store.conflicts import Conflict, find_conflicts
 from stitch.store.disk import (
     chunks,
     fsync_folder,
@@ -87,17 +87,12 @@ class FolderStore:
             found = dict(self._walk(prefix))
         return (found[key] for key in sorted(found))
 
-    def conflicts(self, prefix: str) -> Iterator[Conflict]:
+    def conflicts(self, prefix: str) -> tuple[Conflict, ...]:
         """Copies that a sync client or Explorer set aside beside a key, sorted by name.
 
-        They are reported and never read: two machines wrote one key (law 10).
+        They are reported and never read as that key: two machines wrote it (law 10).
         """
-        found = [entry.key for entry in self.list(prefix)]
-        known = set(found)
-        for name in found:
-            original = conflict_of(name, known)
-            if original:
-                yield Conflict(key=original, copy=name)
+        return find_conflicts(entry.key for entry in self.list(prefix))
 
     def pull(self, key: str, to: Path, *, unless: str = "", progress: Progress | None = None) -> Entry:
         """See `Store.pull`."""
