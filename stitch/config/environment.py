@@ -138,7 +138,7 @@ def _url(text: str, *, name: str, root: Path) -> str:
         url, _ = repair_url(text)
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}", hint=error.hint) from None
-    if not _SCHEME.match(url) or re.match(r"[A-Za-z]:[\\/]", url):
-        # Not resolve(): on Windows that turns a mapped drive into a UNC path the person never saw.
-        return Path(os.path.abspath(root / Path(url).expanduser())).as_uri()  # noqa: PTH100
-    return url
+    if _SCHEME.match(url) or re.match(r"[A-Za-z]:[\\/]|\\\\", url):
+        return url
+    # Not resolve(): on Windows that turns a mapped drive into a UNC path the person never saw.
+    return Path(os.path.abspath(root / Path(url).expanduser())).as_uri()  # noqa: PTH100
