@@ -54,8 +54,11 @@ def read_site_file(path: Path, *, root: Path) -> SiteFile:
     """
     name = path.relative_to(root).as_posix()
     text = read_text(path)
-    refuse_tokens(text, None, file=name)
-    raw = _parse(text, name)
+    try:
+        raw = _parse(text, name)
+    except ConfigError:
+        refuse_tokens(text, None, file=name)
+        raise
     refuse_tokens(text, raw, file=name)
     known: dict[str, str] = {}
     for key, spellings in ALIASES.items():
