@@ -148,9 +148,23 @@ class Mirror:
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def land(self, ref: PassRef, folder: Path) -> None:
-        """Rename a verified download into place, replacing an unsealed remainder."""
+    def scratch(self) -> Path:
+        """A folder for bytes that are only looked at."""
+        folder = self.root / "local" / "scratch"
         with disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def land(self, ref: PassRef, model: Path, *, ext: str, seal: bytes) -> None:
+        """Turn a verified download in `incoming` into the pass, with its seal's exact bytes."""
+        folder = model.parent
+        with disk(folder):
+            for other in folder.iterdir():
+                if other != model:
+                    other.unlink()  # what a resumed download or another seal left
+            sync_file(model)
+            model.rename(folder / f"model.{ext}")
+            write_file(folder / "metrics.json", seal, durable=True)
             self._land(folder, self.root / ref.folder)
 
     def sealed(self, ref: PassRef) -> Sealed | None:

@@ -1,0 +1,1 @@
+"""Sync: what travels between store and mirror, and by which rules (DESIGN §3)."""

@@ -1,0 +1,43 @@
+"""What the lead sees of a round, as a value that a policy can judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from stitch.layout import PassRef
+
+
+@dataclass(frozen=True, slots=True)
+class RoundView:
+    """One look at round `pass_id`, attempt `attempt`.
+
+    Attributes:
+        pass_id: the global that this round is to make.
+        attempt: which try.
+        expected: the roster's active sites.
+        started: sites known to work on their pass.
+        ready: sealed site passes and the global each was trained from.
+        consumed: passes that an earlier round used.
+        unreadable: sites whose lane could not be read: unknown, not missing (law 7).
+        aborts: how many attempts this process aborted.
+        opened_at: the store's time at which the attempt opened.
+        last_global_at: the store's time of the newest global.
+    """
+
+    pass_id: int
+    attempt: int
+    expected: frozenset[str]
+    started: frozenset[str] = frozenset()
+    ready: Mapping[PassRef, int] = field(default_factory=dict)
+    consumed: frozenset[PassRef] = frozenset()
+    unreadable: frozenset[str] = frozenset()
+    aborts: int = 0
+    opened_at: datetime | None = None
+    last_global_at: datetime | None = None
+
+    @property
+    def ready_sites(self) -> frozenset[str]:
+        """Sites with an unused sealed pass."""
+        return frozenset(ref.site for ref in self.ready if ref.site is not None and ref not in self.consumed)

@@ -1,0 +1,112 @@
+"""Documents between store and memory, with a copy in the mirror (laws 1, 2 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from stitch.errors import AlreadyExists, OutcomeUnknown
+from stitch.mirror import Mirror
+from stitch.store.base import Entry, Match, Mode
+from stitch.store.lanes import Lanes
+from stitch.wire import MAX_BYTES, Document, sha256
+
+D = TypeVar("D", bound=Document)
+
+_CREATE_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Generic[D]):
+    """A document as the store holds it.
+
+    Attributes:
+        doc: parsed.
+        data: the exact bytes.
+        entry: size, etag and the store's time.
+        ours: after a create, whether the bytes there are the ones we brought.
+    """
+
+    doc: D
+    data: bytes
+    entry: Entry
+    ours: bool = False
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the exact bytes."""
+        return sha256(self.data)
+
+
+class Documents:
+    """Reads, creates and replaces documents of one run; paths are relative to the run."""
+
+    def __init__(self, lanes: Lanes, mirror: Mirror) -> None:
+        self.lanes = lanes
+        self._mirror = mirror
+
+    def exists(self, path: str) -> bool:
+        """Whether the store has the key now."""
+        return self.lanes.stat(path) is not None
+
+    def read(self, path: str, cls: type[D], *, unless: str = "") -> Stored[D] | None:
+        """The stored document; None when it is absent, or unchanged since the etag `unless`.
+
+        Raises:
+            BadDocument, UnsupportedKind: it cannot be believed; the mirror keeps what it had.
+            StoreError: as for the store.
+        """
+        got = self.lanes.read(path, limit=MAX_BYTES, unless=unless)
+        if got is None or (unless and got[0].etag == unless):
+            return None
+        entry, data = got
+        stored = Stored(cls.parse(data, source=path), data, entry)
+        if self._mirror.read(path) != data:
+            self._mirror.keep(path, data)
+        return stored
+
+    def create(self, path: str, doc: D) -> Stored[D]:
+        """Create a document once; gives what is there afterwards, ours or not (law 2: first wins).
+
+        A lost reply is settled by reading back (law 5).
+
+        Raises:
+            OutcomeUnknown: the store can neither create it nor show it.
+        """
+        data = doc.dump()
+        for _ in range(_CREATE_TRIES):
+            try:
+                entry = self.lanes.write(path, data, mode="create")
+            except (AlreadyExists, OutcomeUnknown):
+                found = self.read(path, type(doc))
+                if found is not None:
+                    return Stored(found.doc, found.data, found.entry, ours=found.data == data)
+            else:
+                self._mirror.keep(path, data)
+                return Stored(doc, data, entry, ours=True)
+        raise OutcomeUnknown(f"{path}: the store refuses to create it and does not show it either")
+
+    def replace(self, path: str, doc: D, *, etag: str | None) -> Stored[D] | None:
+        """Replace one of the two documents that may be replaced, only over the version we saw.
+
+        Args:
+            path: orchestration or a heartbeat.
+            doc: the new document.
+            etag: the version seen; None when none was there.
+
+        Returns:
+            The new version, or None when another version is there now.
+        """
+        data = doc.dump()
+        mode: Mode = "create" if etag is None else Match(etag)
+        if etag is not None and not self.lanes.store_of(path).traits.compare_and_swap:
+            mode = "replace"
+        try:
+            entry = self.lanes.write(path, data, mode=mode)
+        except (AlreadyExists, OutcomeUnknown):
+            found = self.lanes.read(path, limit=MAX_BYTES)
+            if found is None or found[1] != data:
+                return None
+            entry = found[0]
+        self._mirror.keep(path, data)
+        return Stored(doc, data, entry, ours=True)

@@ -1,0 +1,208 @@
+"""A pass between mirror and store: model first, seal last, hashed on the way (laws 2, 3 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stitch import layout
+from stitch.config.settings import Egress
+from stitch.errors import AlreadyExists, BadDocument, DigestMismatch, NotFound, OutcomeUnknown
+from stitch.files import file_sha256
+from stitch.layout import PassRef
+from stitch.mirror import Mirror, Sealed
+from stitch.store.base import Entry, Progress
+from stitch.store.lanes import Lanes
+from stitch.sync.documents import Documents, Stored
+from stitch.sync.egress import check_counts, check_model
+from stitch.sync.status import Status
+from stitch.wire import Seal
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a transferred model must keep to."""
+
+    run_id: str
+    ext: str
+    max_bytes: int
+    egress: Egress
+
+
+class Passes:
+    """Moves whole passes of one run."""
+
+    def __init__(self, lanes: Lanes, mirror: Mirror, documents: Documents, limits: Limits) -> None:
+        self._lanes = lanes
+        self._mirror = mirror
+        self._documents = documents
+        self._limits = limits
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def stat_seal(self, ref: PassRef) -> Entry | None:
+        """Whether the pass is sealed in the store: one request."""
+        return self._lanes.stat(ref.seal)
+
+    def read_seal(self, ref: PassRef) -> Stored[Seal] | None:
+        """The stored seal, checked against its own place.
+
+        Raises:
+            BadDocument, UnsupportedKind: it cannot be believed.
+        """
+        got = self._lanes.read(ref.seal, limit=1 << 22)
+        if got is None:
+            return None
+        entry, data = got
+        seal = Seal.parse(data, source=ref.seal)
+        self._check_place(ref, seal)
+        return Stored(seal, data, entry)
+
+    def newest(self, lane: str, *, at_least: int = -1) -> int:
+        """The newest sealed pass of a lane; -1 when there is none.
+
+        Lists once, then walks on by stat, since lists may be stale.
+
+        Args:
+            lane: the lane to look at.
+            at_least: a pass known to be sealed; the walk begins there, without a list.
+        """
+        newest = at_least
+        if newest < 0:
+            for entry in self._lanes.list(f"{lane}/pass_"):
+                key = layout.parse(entry.key)
+                if key is not None and key.what is layout.What.SEAL and not key.attempt:
+                    newest = max(newest, key.number)
+        site = layout.lane_site(lane)
+        while self.stat_seal(PassRef(newest + 1, site)) is not None:
+            newest += 1
+        return newest
+
+    # -- up --------------------------------------------------------------------------------------
+
+    def push(
+        self,
+        sealed: Sealed,
+        *,
+        before_seal: Callable[[], None] = lambda: None,
+        progress: Progress | None = None,
+    ) -> Status:
+        """Publish a pass that is sealed in the mirror.
+
+        Args:
+            sealed: the pass.
+            before_seal: a last look at the lease between the model and the seal.
+            progress: told of the model's bytes.
+
+        Returns:
+            UPLOADED, ALREADY_SYNCED, or CONFLICT when another seal is there.
+
+        Raises:
+            EgressRefused: the model or its counts may not leave; nothing was sent.
+            DigestMismatch: the bytes sent do not hash to the seal; the seal was not sent.
+        """
+        there = self._lanes.read(sealed.ref.seal, limit=1 << 22)
+        if there is not None:
+            return Status.ALREADY_SYNCED if there[1] == sealed.data else Status.CONFLICT
+        limits = self._limits
+        check_model(sealed.model, ext=limits.ext, max_bytes=limits.max_bytes)
+        if sealed.ref.site is not None:
+            check_counts(sealed.seal.n_samples, limits.egress)
+        self._push_model(sealed, progress)
+        before_seal()
+        stored = self._documents.create(sealed.ref.seal, sealed.seal)
+        return Status.UPLOADED if stored.data == sealed.data else Status.CONFLICT
+
+    def _push_model(self, sealed: Sealed, progress: Progress | None) -> None:
+        path = sealed.ref.model(sealed.seal.model_sha256, sealed.seal.ext)
+        wanted = sealed.seal.model_sha256
+        try:
+            entry = self._lanes.push(sealed.model, path, mode="create", progress=progress)
+        except (AlreadyExists, OutcomeUnknown):
+            if self._stored_digest(path) == wanted:
+                return
+            # Law 1: an owner may re-put a digest-named key with bytes that match its name.
+            entry = self._lanes.push(sealed.model, path, mode="replace", progress=progress)
+        if (entry.digest or wanted) != wanted:
+            raise DigestMismatch(
+                f"{sealed.ref.folder}: the model changed after it was sealed; the pass was not published",
+                hint="Something else writes into stitch_store/; stop it, then run the same command again.",
+            )
+
+    def _stored_digest(self, path: str) -> str | None:
+        entry = self._lanes.stat(path)
+        if entry is None:
+            return None
+        if entry.digest is not None:
+            return entry.digest
+        to = self._mirror.scratch() / path.rpartition("/")[2]
+        try:
+            return self._lanes.pull(path, to).digest or file_sha256(to)
+        finally:
+            to.unlink(missing_ok=True)
+
+    # -- down ------------------------------------------------------------------------------------
+
+    def pull(self, ref: PassRef, *, progress: Progress | None = None) -> tuple[Status, Sealed | None]:
+        """Bring a sealed pass into the mirror, re-hashed before anything can open it.
+
+        Returns:
+            DOWNLOADED or ALREADY_SYNCED with the pass; NO_NEW_PASS while the store holds no
+            whole pass; CONFLICT when the mirror holds another sealed pass under that name.
+
+        Raises:
+            DigestMismatch: the stored model has the right size and wrong bytes.
+            BadDocument, UnsupportedKind: the seal cannot be believed.
+        """
+        stored = self.read_seal(ref)
+        if stored is None:
+            return Status.NO_NEW_PASS, None
+        local = self._mirror.sealed(ref)
+        if local is not None:
+            same = local.data == stored.data
+            return (Status.ALREADY_SYNCED, local) if same else (Status.CONFLICT, local)
+        model = self._pull_model(ref, stored.doc, progress)
+        if model is None:
+            return Status.NO_NEW_PASS, None
+        self._mirror.land(ref, model, ext=stored.doc.ext, seal=stored.data)
+        return Status.DOWNLOADED, self._mirror.sealed(ref)
+
+    def _pull_model(self, ref: PassRef, seal: Seal, progress: Progress | None) -> Path | None:
+        path = ref.model(seal.model_sha256, seal.ext)
+        to = self._mirror.incoming(ref) / seal.model_file
+        for last in (False, True):
+            try:
+                entry = self._lanes.pull(path, to, progress=progress)
+            except NotFound:
+                return None  # law 2: a seal without its whole model is not ready
+            if (entry.digest or file_sha256(to)) == seal.model_sha256:
+                return to
+            to.unlink(missing_ok=True)
+            if entry.size < seal.model_bytes:
+                return None
+            if last:
+                raise DigestMismatch(
+                    f"{path}: the stored model does not match its seal; it was not used",
+                    hint="The store was altered: tell the lead, and keep the store as it is.",
+                )
+        return None
+
+    def _check_place(self, ref: PassRef, seal: Seal) -> None:
+        wrong = [
+            f"{name} is {found!r}"
+            for name, found, wanted in (
+                ("run_id", seal.run_id, self._limits.run_id),
+                ("lane", seal.lane, ref.lane),
+                ("pass_id", seal.pass_id, ref.number),
+                ("model_file", seal.model_file, layout.stored_name("model", seal.model_sha256, seal.ext)),
+                ("model extension", seal.ext, self._limits.ext),
+            )
+            if found != wanted
+        ]
+        if seal.model_bytes > self._limits.max_bytes:
+            wrong.append(f"model_bytes is {seal.model_bytes}, more than transfer.max_file_mb allows")
+        if (seal.round is None) != (ref.site is not None):
+            wrong.append("round record missing or misplaced")
+        if wrong:
+            raise BadDocument(f"{ref.seal}: {wrong[0]}")
