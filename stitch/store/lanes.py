@@ -75,14 +75,16 @@ class Lanes:
         entry = self.store_of(path).pull(self._key(path), to, unless=unless, progress=progress)
         return self._relative(entry)
 
-    def push(self, src: Path, path: str, *, mode: Mode, progress: Progress | None = None) -> Entry:
+    def push(
+        self, src: Path, path: str, *, mode: Mode, digest: str = "", progress: Progress | None = None
+    ) -> Entry:
         """`Store.push`, with a path relative to the run that the layout must name (law 8).
 
         Raises:
             BadDocument: the layout does not name the path.
         """
         layout.require(path)
-        entry = self.store_of(path).push(src, self._key(path), mode=mode, progress=progress)
+        entry = self.store_of(path).push(src, self._key(path), mode=mode, digest=digest, progress=progress)
         return self._relative(entry)
 
     def read(self, path: str, *, limit: int, unless: str = "") -> tuple[Entry, bytes] | None:

@@ -118,17 +118,16 @@ class Passes:
         path = sealed.ref.model(sealed.seal.model_sha256, sealed.seal.ext)
         wanted = sealed.seal.model_sha256
         try:
-            entry = self._lanes.push(sealed.model, path, mode="create", progress=progress)
+            self._lanes.push(sealed.model, path, mode="create", digest=wanted, progress=progress)
         except (AlreadyExists, OutcomeUnknown):
-            if self._stored_digest(path) == wanted:
-                return
-            # Law 1: an owner may re-put a digest-named key with bytes that match its name.
-            entry = self._lanes.push(sealed.model, path, mode="replace", progress=progress)
-        if (entry.digest or wanted) != wanted:
+            if self._stored_digest(path) != wanted:
+                # Law 1: an owner may re-put a digest-named key with bytes that match its name.
+                self._lanes.push(sealed.model, path, mode="replace", digest=wanted, progress=progress)
+        except DigestMismatch:
             raise DigestMismatch(
-                f"{sealed.ref.folder}: the model changed after it was sealed; the pass was not published",
-                hint="Something else writes into stitch_store/; stop it, then run the same command again.",
-            )
+                f"{sealed.ref.folder}: the model changed after it was sealed; it was not published",
+                hint="Something else writes into stitch_store/: stop it, then run the same command again.",
+            ) from None
 
     def _stored_digest(self, path: str) -> str | None:
         entry = self._lanes.stat(path)

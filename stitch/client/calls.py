@@ -1,0 +1,123 @@
+"""The hook calls of each actor: which arguments, which paths (docs/hooks.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stitch.client.trail import Trail
+from stitch.config.settings import HookSpec, Settings
+from stitch.hooks.call import HookCall, HookName
+from stitch.mirror import Stage
+
+
+def hook_config(settings: Settings) -> dict[str, object]:
+    """The hooks' `config`: the `[config]` table, and this site's own file under `site`."""
+    return {**settings.hyper, "site": dict(settings.site_config)}
+
+
+def train_call(settings: Settings, stage: Stage, *, base: Path | None, pass_id: int, seed: int) -> HookCall:
+    """Train site pass `pass_id` from the global at `base`; None makes the starting model.
+
+    Args:
+        settings: this site's.
+        stage: where the model, the state and the scratch go.
+        base: the global's model file.
+        pass_id: the pass to make.
+        seed: the round's seed.
+    """
+    stage.state_dir.mkdir(parents=True, exist_ok=True)
+    return _call(
+        settings,
+        "train",
+        settings.hooks.train,
+        stage,
+        pass_id=pass_id,
+        required={"global_path": _text(base), "out_path": _text(_out(settings, stage)), "data_dir": str(settings.data_dir)},
+        optional={"state_dir": str(stage.state_dir), "round_seed": seed},
+    )
+
+
+def aggregate_call(
+    settings: Settings, stage: Stage, *, base: Path, bases: Path, pass_id: int, seed: int, n_samples: int
+) -> HookCall:
+    """Aggregate the inputs in `stage.inputs_dir` into global `pass_id`.
+
+    Args:
+        settings: the lead's.
+        stage: holds the inputs; takes the model.
+        base: the previous global's model file.
+        bases: `pass_NNN/model.<ext>` of every global that an input was trained from.
+        pass_id: the global to make.
+        seed: the round's seed.
+        n_samples: the inputs' sum, used when the hook returns none.
+    """
+    return _call(
+        settings,
+        "aggregate",
+        settings.hooks.aggregate,
+        stage,
+        pass_id=pass_id,
+        required={"site_dir": str(stage.inputs_dir), "out_path": _text(_out(settings, stage))},
+        optional={
+            "data_dir": str(settings.data_dir),
+            "global_path": str(base),
+            "bases_dir": str(bases),
+            "round_seed": seed,
+        },
+        n_samples=n_samples,
+    )
+
+
+def evaluate_call(settings: Settings, stage: Stage, spec: HookSpec, *, model: Path, pass_id: int) -> HookCall:
+    """Evaluate a global on this site's held-out data; makes no model."""
+    return HookCall(
+        hook="evaluate",
+        spec=spec,
+        root=settings.root,
+        required={"global_path": str(model), "data_dir": str(settings.data_dir)},
+        optional={"pass_id": pass_id, "config": hook_config(settings)},
+        out_path=None,
+        work_dir=stage.work_dir,
+        log_path=Trail(settings.runs_dir).log(pass_id, "evaluate"),
+        timeout_s=_timeout(settings),
+    )
+
+
+def _call(
+    settings: Settings,
+    hook: HookName,
+    spec: HookSpec,
+    stage: Stage,
+    *,
+    pass_id: int,
+    required: Mapping[str, object],
+    optional: Mapping[str, object],
+    n_samples: int | None = None,
+) -> HookCall:
+    return HookCall(
+        hook=hook,
+        spec=spec,
+        root=settings.root,
+        required=required,
+        optional={"pass_id": pass_id, "config": hook_config(settings), **optional},
+        out_path=_out(settings, stage),
+        work_dir=stage.work_dir,
+        log_path=Trail(settings.runs_dir).log(pass_id, hook),
+        timeout_s=_timeout(settings),
+        max_bytes=settings.transfer.max_bytes,
+        default_n_samples=n_samples,
+    )
+
+
+def _out(settings: Settings, stage: Stage) -> Path:
+    return stage.model_path(settings.hooks.model_ext)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _timeout(settings: Settings) -> float | None:
+    minutes = settings.hooks.timeout_minutes
+    return None if minutes is None else 60.0 * minutes

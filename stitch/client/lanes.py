@@ -1,0 +1,48 @@
+"""Opening the stores an actor needs, each behind the retry wrapper."""
+
+from __future__ import annotations
+
+import threading
+
+from stitch import layout
+from stitch.clock import Clock
+from stitch.config.settings import Settings
+from stitch.store.base import Store
+from stitch.store.lanes import Lanes
+from stitch.store.open import StoreOptions, open_store
+from stitch.store.retry import RetryingStore
+
+
+def open_lanes(settings: Settings, *, clock: Clock, stop: threading.Event) -> Lanes:
+    """The stores of every lane this actor has a URL for; one connection a URL.
+
+    Nothing is asked of a store yet.
+
+    Raises:
+        ConfigError: a URL or the credential beside it cannot be used.
+    """
+    opened: dict[str, Store] = {}
+
+    def store(url: str) -> Store:
+        if url not in opened:
+            options = StoreOptions(
+                environment=settings.environ,
+                clock=clock,
+                synced=settings.store.synced,
+                ca_bundle=settings.store.ca_bundle,
+            )
+            opened[url] = RetryingStore(
+                open_store(url, options=options),
+                max_retries=settings.transfer.max_retries,
+                backoff_seconds=settings.transfer.retry_backoff_seconds,
+                stop=stop,
+            )
+        return opened[url]
+
+    urls = settings.urls
+    lanes = {layout.site_lane(site): url for site, url in urls.lanes.items()}
+    lanes |= {layout.site_lane(settings.site): urls.site, layout.GLOBAL: urls.global_}
+    stores = {lane: store(url) for lane, url in lanes.items() if url}
+    own = layout.site_lane(settings.site)
+    heartbeats = {own: store(urls.heartbeat)} if urls.heartbeat not in ("", urls.site) else {}
+    return Lanes(settings.run_id, stores, heartbeats)
