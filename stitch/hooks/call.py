@@ -62,3 +62,10 @@ class HookResult:
     metrics: dict[str, float]
     should_stop: bool
     seconds: float
+
+
+class HookStopped(Exception):
+    """The hook was ended because its caller asked for it; nothing of it is left running.
+
+    Not a `StitchError`: the person who pressed Ctrl-C knows why. The caller leaves a resumable state.
+    """

@@ -1,0 +1,203 @@
+"""Runs one Python hook inside its own process: load the file, call the function, write the result.
+
+The result is one JSON file, one of: `{"returned": {…}, "odd": {key: type}}`, `{"error": {…}}` for
+what the hook raised, `{"exit": {…}}` for a `sys.exit`, `{"refused": "…"}` when the hook could not
+be called at all. What is in it is checked by the parent (`output`), not here.
+
+Standard library only, and little of it: every hook pays for these imports.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+TYPE_CHECKING = False  # typing itself is not worth its import time here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, ModuleType
+    from typing import Any
+
+_VAR_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS, without importing inspect
+_MOST_TEXT = 20_000  # characters of a traceback that are kept beside the log
+_FOREIGN = ("site-packages", "dist-packages", ".venv", "venv")
+
+
+class _RefusedError(Exception):
+    """The hook cannot be called as it is written; the message says why, for the user."""
+
+
+def main(request: dict[str, Any]) -> int:
+    """Run the request. Returns the exit code: 0 when the result is the hook's own."""
+    result_path, fault_path = Path(str(request["result_path"])), str(request["fault_path"])
+    root, file = Path(str(request["root"])), Path(str(request["file"]))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    # Kept open to the end on purpose: it is written to from a signal handler.
+    faulthandler.enable(open(fault_path, "w", encoding="utf-8"))  # noqa: SIM115
+    sys.argv[:] = [str(file)]
+    try:
+        result, code = _run(request, root=root, file=file), 0
+    except _RefusedError as refused:
+        result, code = {"refused": str(refused)}, 1
+    except SystemExit as leaving:
+        code = _exit_code(leaving)
+        result = {"exit": {"code": code, "where": _where(leaving, root, file.parent)}}
+    except BaseException as error:  # noqa: BLE001 - whatever a stranger raises is reported by name
+        result, code = {"error": _described(error, root, file.parent)}, 1
+    result_path.write_text(json.dumps(result), encoding="utf-8")
+    return code
+
+
+def _run(request: dict[str, Any], *, root: Path, file: Path) -> dict[str, object]:
+    function = _find(_load(root, file), str(request["function"]), file)
+    check = request["mode"] == "check"
+    if not check or request["required"]:
+        arguments = _arguments(function, request["required"], request["optional"])
+    if check:
+        return {}
+    returned = function(**{name: _as_path(name, value) for name, value in arguments.items()})
+    if not hasattr(returned, "items"):
+        return {"returned": None, "type": type(returned).__name__}
+    return _plain(returned)
+
+
+def _load(root: Path, file: Path) -> ModuleType:
+    """Import the hook's file under a name by which workers and pickles find it again."""
+    if not file.is_file():
+        raise _RefusedError(f"the hook's file {_shown(file, root)} does not exist")
+    folder, name = file.parent, file.stem
+    while (folder / "__init__.py").is_file():  # a module of a package keeps its relative imports
+        name, folder = f"{folder.name}.{name}", folder.parent
+    sys.path[:0] = [str(path) for path in dict.fromkeys((file.parent, folder, root))]
+    if folder != file.parent:
+        return importlib.import_module(name)
+    if "." in name or name in sys.modules or name in sys.stdlib_module_names:
+        name = "hook_" + name.replace(".", "_")
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise _RefusedError(f"the hook's file {_shown(file, root)} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _find(module: ModuleType, function: str, file: Path) -> Callable[..., object]:
+    found: object = module
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        defined = [name for name, value in vars(module).items() if _is_own(value, module)]
+        names = f"; it defines {', '.join(defined[:8])}" if defined else ""
+        raise _RefusedError(f"{file.name} has no function {function}{names}")
+    return found
+
+
+def _is_own(value: object, module: ModuleType) -> bool:
+    return hasattr(value, "__code__") and getattr(value, "__module__", "") == module.__name__
+
+
+def _arguments(
+    function: Callable[..., object], required: dict[str, object], optional: dict[str, object]
+) -> dict[str, object]:
+    accepted, needed, takes_all = _parameters(function)
+    name = getattr(function, "__qualname__", "the hook")
+    if not takes_all and (missing := [key for key in required if key not in accepted]):
+        signature = ", ".join(required)
+        raise _RefusedError(
+            f"{name} does not accept {', '.join(missing)}: it is called with {signature}, by keyword"
+        )
+    if unknown := [key for key in needed if key not in required and key not in optional]:
+        raise _RefusedError(f"{name} wants {', '.join(unknown)}, which STITCH does not have")
+    return {**required, **{key: value for key, value in optional.items() if takes_all or key in accepted}}
+
+
+def _parameters(function: Callable[..., object]) -> tuple[list[str], list[str], bool]:
+    """What can be passed by keyword, which of it has no default, and whether `**kwargs` takes all."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__") or hasattr(function, "__self__"):
+        return _inspected(function)
+    first, positional, count = code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount
+    names = list(code.co_varnames[: positional + count])
+    defaults = len(getattr(function, "__defaults__", None) or ())
+    with_default = {*names[positional - defaults : positional], *(getattr(function, "__kwdefaults__", None) or ())}
+    needed = [name for name in names if name not in with_default]
+    return names[first:], needed, bool(code.co_flags & _VAR_KEYWORDS)
+
+
+def _inspected(function: Callable[..., object]) -> tuple[list[str], list[str], bool]:
+    import inspect
+
+    parameters = inspect.signature(function).parameters.values()
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return [p.name for p in named], [p.name for p in named if p.default is p.empty], takes_all
+
+
+def _as_path(name: str, value: object) -> object:
+    return Path(value) if isinstance(value, str) and name.endswith(("_path", "_dir")) else value
+
+
+def _plain(returned: object) -> dict[str, object]:
+    """The returned map as JSON values; `odd` names the type of whatever has no such value."""
+    values: dict[str, object] = {}
+    odd: dict[str, str] = {}
+    for key, value in returned.items():  # type: ignore[attr-defined]
+        # NumPy's and torch's scalars, not their arrays of one number.
+        if hasattr(value, "item") and getattr(value, "shape", None) == ():
+            value = value.item()  # noqa: PLW2901
+        if isinstance(key, str) and isinstance(value, bool | int | float):
+            values[key] = value
+        else:
+            odd[str(key)] = type(value).__name__ if isinstance(key, str) else f"{type(key).__name__} as key"
+    return {"returned": values, "odd": odd}
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    if leaving.code is None or isinstance(leaving.code, int):
+        return leaving.code or 0
+    print(leaving.code, file=sys.stderr)
+    return 1
+
+
+def _described(error: BaseException, root: Path, folder: Path) -> dict[str, str]:
+    import traceback
+
+    shown = error.__traceback__
+    while shown and _is_ours(shown.tb_frame.f_globals):
+        shown = shown.tb_next
+    text = "".join(traceback.format_exception(type(error), error, shown))
+    print(text, end="", file=sys.stderr)
+    where = _where(error, root, folder)
+    return {"kind": type(error).__name__, "where": where, "traceback": text[-_MOST_TEXT:]}
+
+
+def _is_ours(names: dict[str, object]) -> bool:
+    """Whether a frame is this file's or the import system's: no user wants to read those."""
+    return str(names.get("__name__")).partition(".")[0] in (__name__, "importlib")
+
+
+def _where(error: BaseException, root: Path, folder: Path) -> str:
+    """`file:line` of the deepest frame in the user's own code, relative to the project."""
+    places = []
+    step = error.__traceback__
+    while step:
+        places.append((step.tb_frame.f_code.co_filename, step.tb_lineno))
+        step = step.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno or 0))
+    for name, line in reversed(places):
+        path = Path(name)
+        for base in (root, folder):
+            if path.is_relative_to(base) and not set(_FOREIGN) & set(path.relative_to(base).parts):
+                return f"{_shown(path, root)}:{line}"
+    return ""
+
+
+def _shown(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

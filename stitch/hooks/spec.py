@@ -1,0 +1,143 @@
+"""What a hook spec names: its file and function or its command, whether that is there, its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stitch.errors import ConfigError
+from stitch.hooks.call import HookSpec
+
+_SOURCES = frozenset({".py", ".r"})
+_SCRIPTS = _SOURCES | {".jl", ".sh", ".pl", ".js", ".m", ".do", ".bat", ".cmd", ".ps1"}
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_RISKY = {
+    "pkl": "pickle runs code when it is opened",
+    "pickle": "pickle runs code when it is opened",
+    "joblib": "joblib is pickle, which runs code when it is opened",
+    "pt": "torch.load may unpickle, which runs code",
+    "pth": "torch.load may unpickle, which runs code",
+    "ckpt": "checkpoints are mostly pickles, which run code when they are opened",
+    "dill": "dill is pickle, which runs code when it is opened",
+    "rds": "readRDS restores promises and functions, which may run code",
+    "rdata": "load() restores promises and functions, which may run code",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PythonHook:
+    """A function in a file; `file` is absolute."""
+
+    file: Path
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandHook:
+    """A command with its arguments, as written."""
+
+    argv: tuple[str, ...]
+
+
+def parse_spec(root: Path, spec: HookSpec) -> PythonHook | CommandHook:
+    """Read a spec; nothing is looked up.
+
+    Backslashes in the file's path are slashes: one stitch.toml serves Windows and the others.
+
+    Raises:
+        ConfigError: it is neither `path/file.py:function` nor a command.
+    """
+    if not isinstance(spec, str):
+        if not spec or not all(isinstance(part, str) for part in spec) or not spec[0]:
+            raise ConfigError(f"the hook {list(spec)!r} is no command", hint='Write ["Rscript", "code/train.R"].')
+        return CommandHook(tuple(spec))
+    file, colon, function = spec.rpartition(":")
+    if not colon or not file.endswith(".py") or not _FUNCTION.fullmatch(function):
+        raise ConfigError(
+            f'the hook "{spec}" does not name a Python function',
+            hint='Write "code/train.py:train", or a command as a list: ["Rscript", "code/train.R"].',
+        )
+    return PythonHook(root.absolute() / file.replace("\\", "/"), function)
+
+
+def hook_name(spec: HookSpec) -> str:
+    """The spec as a person reads it, on one line."""
+    return spec if isinstance(spec, str) else " ".join(spec)
+
+
+def find_command(argv: Sequence[str], *, root: Path, environ: Mapping[str, str]) -> str | None:
+    """The absolute path of a command's program: on PATH, or relative to the project; None if absent.
+
+    On Windows the endings of PATHEXT are tried, so `Rscript` finds `Rscript.exe` and a `.bat`.
+    """
+    program = argv[0]
+    if "/" in program or "\\" in program:
+        local = root.absolute() / program.replace("\\", "/")
+        return shutil.which(str(local)) or shutil.which(program)
+    return shutil.which(program, path=environ.get("PATH"))
+
+
+def missing_script(hook: CommandHook, root: Path) -> str:
+    """The first argument that is a script's name without a script behind it, "" if there is none."""
+    for part in hook.argv[1:]:
+        if Path(part).suffix.lower() in _SCRIPTS and not part.startswith("-") and not (root / part).is_file():
+            return part
+    return ""
+
+
+def hooks_sha256(root: Path, specs: Sequence[HookSpec]) -> str:
+    """One hash of the hooks' sources, to see who runs different hooks.
+
+    It covers the specs and every `*.py` and `*.R` file in the folders that hold them (not in
+    folders below), with line ends as `\\n` and without a byte order mark: a Windows checkout agrees.
+
+    Returns:
+        64 hex digits.
+
+    Raises:
+        ConfigError: a spec cannot be read, or a hook's file does not exist.
+    """
+    files: dict[str, Path] = {}
+    for spec in specs:
+        for source in _hook_files(root, parse_spec(root, spec)):
+            beside = (path for path in source.parent.iterdir() if path.suffix.lower() in _SOURCES)
+            for path in (source, *beside):
+                if path.is_file():
+                    files[_relative(path, root)] = path
+    digest = hashlib.sha256()
+    for part in sorted({hook_name(spec).replace("\\", "/") for spec in specs}):
+        digest.update(f"spec {part}\n".encode())
+    for name in sorted(files):
+        data = files[name].read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+        digest.update(f"file {name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
+
+
+def _hook_files(root: Path, hook: PythonHook | CommandHook) -> list[Path]:
+    if isinstance(hook, PythonHook):
+        if not hook.file.is_file():
+            raise ConfigError(
+                f"the hook's file {_relative(hook.file, root)} does not exist",
+                hint="Paths in [hooks] are relative to the folder of stitch.toml.",
+            )
+        return [hook.file]
+    local = (root.absolute() / part.replace("\\", "/") for part in hook.argv if not part.startswith("-"))
+    return [path for path in local if path.is_file() and path.is_relative_to(root.absolute())]
+
+
+def _relative(path: Path, root: Path) -> str:
+    base = root.absolute()
+    return path.relative_to(base).as_posix() if path.is_relative_to(base) else path.name
+
+
+def risky_extension(ext: str) -> str:
+    """Why a model format may run code at whoever opens it; "" for a format that does not.
+
+    Args:
+        ext: with or without its dot, in any case.
+    """
+    return _RISKY.get(ext.lower().lstrip("."), "")
