@@ -56,20 +56,20 @@ def _without_encoding(module: Module) -> Iterator[str]:
 
 
 def _opens_text(call: ast.Call) -> bool:
-    """Whether this is `open(path)`, `path.open()`, `os.fdopen(fd)` in a text mode, or `path.read_text()`."""
+    """Whether this opens text and names no encoding: `open`, `path.open`, `os.fdopen`, `read_text`, …"""
     match call.func:
-        case ast.Attribute(attr="read_text" | "write_text"):
-            return True
-        case ast.Name(id="open"):
-            modes = call.args[MODE_OF_OPEN:]
+        case ast.Attribute(attr="read_text"):
+            return not call.args
+        case ast.Attribute(attr="write_text"):
+            return len(call.args) == 1
         case ast.Attribute(attr="open", value=ast.Name(id="os" | "webbrowser" | "tarfile" | "zipfile")):
             return False
-        case ast.Attribute(attr="open"):
-            modes = call.args
-        case ast.Attribute(attr="fdopen"):
+        case ast.Name(id="open") | ast.Attribute(attr="fdopen"):
             modes = call.args[MODE_OF_OPEN:]
+        case ast.Attribute(attr="open"):
+            modes = list(call.args)
         case _:
             return False
     modes += [k.value for k in call.keywords if k.arg == "mode"]
-    literals = [m.value for m in modes[:1] if isinstance(m, ast.Constant) and isinstance(m.value, str)]
-    return not modes or any("b" not in literal for literal in literals)
+    texts = [m for m in modes[:1] if isinstance(m, ast.Constant) and "b" not in str(m.value)]
+    return not modes or bool(texts)
