@@ -55,11 +55,12 @@ def main(request: dict[str, Any]) -> int:
 
 def _run(request: dict[str, Any], *, root: Path, file: Path) -> dict[str, object]:
     function = _find(_load(root, file), str(request["function"]), file)
-    check = request["mode"] == "check"
-    if not check or request["required"]:
-        arguments = _arguments(function, request["required"], request["optional"])
-    if check:
-        return {}
+    only_look = request["mode"] == "check"
+    if only_look and not request["required"]:
+        return {"returned": {}}
+    arguments = _arguments(function, request["required"], request["optional"])
+    if only_look:
+        return {"returned": {}}
     returned = function(**{name: _as_path(name, value) for name, value in arguments.items()})
     if not hasattr(returned, "items"):
         return {"returned": None, "type": type(returned).__name__}
@@ -125,7 +126,10 @@ def _parameters(function: Callable[..., object]) -> tuple[list[str], list[str], 
     first, positional, count = code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount
     names = list(code.co_varnames[: positional + count])
     defaults = len(getattr(function, "__defaults__", None) or ())
-    with_default = {*names[positional - defaults : positional], *(getattr(function, "__kwdefaults__", None) or ())}
+    with_default = {
+        *names[positional - defaults : positional],
+        *(getattr(function, "__kwdefaults__", None) or ()),
+    }
     needed = [name for name in names if name not in with_default]
     return names[first:], needed, bool(code.co_flags & _VAR_KEYWORDS)
 

@@ -14,6 +14,7 @@ from stitch.hooks.process import Ended
 from stitch.hooks.spec import hook_name
 
 _MEMORY_HINT = "Let the hook hold less data at a time, or give the machine more memory; then re-run."
+_CALL_HINT = "Correct [hooks] in stitch.toml, or the function and what it accepts (docs/hooks.md)."
 _WINDOWS_CODES = {
     0xC0000005: "access violation",
     0xC0000017: "out of memory",
@@ -76,29 +77,17 @@ def failure(
         fault: what `faulthandler` wrote when the interpreter crashed.
         log_tail: the last of what the hook printed: the detail where there is no traceback.
     """
-    name = hook_name(call.spec)
     if "refused" in result:
-        return HookFailed(
-            f"the {call.hook} hook {name} cannot be called: {result['refused']}",
-            hint="Correct [hooks] in stitch.toml or the hook's signature (docs/hooks.md).",
-            hook=call.hook,
-            kind="not callable",
-        )
-    if ended.how == "lost":
-        return _ended_badly(call, ended.code, detail=log_tail, what="lost its guard process")
-    if isinstance(error := result.get("error"), dict):
+        return _named(call, f"cannot be called: {result['refused']}", kind="not callable", hint=_CALL_HINT)
+    error = result.get("error")
+    if isinstance(error, dict):
         return _raised(call, error)
-    if ended.code < 0 or (ended.code and "exit" not in result):
-        where = _fault_place(call.root, fault)
-        return _ended_badly(call, ended.code, where=where, detail=fault + log_tail, late="returned" in result)
-    if isinstance(leaving := result.get("exit"), dict):
-        where = str(leaving.get("where", ""))
-        return _ended_badly(call, int(leaving.get("code", ended.code)), where=where, detail=log_tail)
-    if isinstance(call.spec, str) and "returned" not in result:
-        return _ended_badly(call, ended.code, detail=log_tail)
-    if isinstance(call.spec, str) and result["returned"] is None:
+    python = isinstance(call.spec, str)
+    if ended.how == "lost" or ended.code or (python and "returned" not in result):
+        return _ended_badly(call, ended, result, fault=fault, log_tail=log_tail)
+    if python and result["returned"] is None:
         return HookOutput(
-            f"the {call.hook} hook {name} returned {result.get('type')}, not a map of metrics",
+            f"the {call.hook} hook {hook_name(call.spec)} returned {result.get('type')}, not a map",
             hint='End it with: return {"n_samples": n, "loss": loss}.',
             hook=call.hook,
             kind="HookOutput",
@@ -108,38 +97,41 @@ def failure(
 
 def _raised(call: HookCall, error: dict[str, object]) -> HookFailed:
     kind, where = str(error.get("kind", "")), str(error.get("where", ""))
-    place = f" at {where}" if where else ""
-    return HookFailed(
-        f"the {call.hook} hook {hook_name(call.spec)} raised {kind}{place}",
-        hint=_MEMORY_HINT if kind == "MemoryError" else "",
-        hook=call.hook,
-        kind=kind,
-        where=where,
-        detail=str(error.get("traceback", "")),
-    )
+    hint = _MEMORY_HINT if kind == "MemoryError" else ""
+    detail = str(error.get("traceback", ""))
+    return _named(call, f"raised {kind}", kind=kind, where=where, hint=hint, detail=detail)
 
 
 def _ended_badly(
-    call: HookCall, code: int, *, detail: str, where: str = "", what: str = "", late: bool = False
+    call: HookCall, ended: Ended, result: dict[str, object], *, fault: str, log_tail: str
 ) -> HookFailed:
-    kind = exit_name(code)
-    verb = what or ("was " + kind if kind.startswith("killed") else f"ended with {kind}")
-    hint = ""
-    if code == -9 and not what:  # SIGKILL, which exists on POSIX alone
-        verb, hint = "was killed (SIGKILL), probably because memory ran out", _MEMORY_HINT
-    place = f" at {where}" if where else ""
-    if late:
-        verb += " after it had returned, while its interpreter shut down"
-    elif code == 0 and not what:
-        verb += " before it returned its metrics"
-    return HookFailed(
-        f"the {call.hook} hook {hook_name(call.spec)} {verb}{place}",
-        hint=hint,
-        hook=call.hook,
+    leaving = result.get("exit")
+    left_at = str(leaving.get("where", "")) if isinstance(leaving, dict) else ""
+    kind, hint = exit_name(ended.code), ""
+    what = f"was {kind}" if kind.startswith("killed") else f"ended with {kind}"
+    if ended.how == "lost":
+        what = "lost the process that guards it"
+    elif ended.code == -9:  # SIGKILL, and not from us; Windows has no negative codes
+        what, hint = "was killed (SIGKILL), probably because memory ran out", _MEMORY_HINT
+    if "returned" in result:
+        what += " after it had returned, while its interpreter shut down"
+    elif ended.code == 0 and ended.how != "lost":
+        what += " before it returned its metrics"
+    return _named(
+        call,
+        what,
         kind=kind.removeprefix("killed by "),
-        where=where,
-        detail=detail,
+        where=left_at or _fault_place(call.root, fault),
+        hint=hint,
+        detail=log_tail,
     )
+
+
+def _named(
+    call: HookCall, what: str, *, kind: str, where: str = "", hint: str = "", detail: str = ""
+) -> HookFailed:
+    cause = f"the {call.hook} hook {hook_name(call.spec)} {what}{f' at {where}' if where else ''}"
+    return HookFailed(cause, hint=hint, hook=call.hook, kind=kind, where=where, detail=detail)
 
 
 def _fault_place(root: Path, fault: str) -> str:

@@ -5,6 +5,7 @@ What runs on the other side is `launch`, `guard` and `child`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -14,7 +15,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import IO, Literal, Protocol, cast
 
 from stitch.hooks.survivors import end_run
 
@@ -22,6 +23,8 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 # After the grace the guard kills; this long it may take before the parent does it itself.
 _GUARD_WAIT_S = 5.0
+
+How = Literal["itself", "stopped", "killed", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Ended:
     """
 
     code: int
-    how: Literal["itself", "stopped", "killed", "lost"]
+    how: How
     left: int = 0
 
 
@@ -124,6 +127,7 @@ class PosixProcess:
             raise
         finally:
             os.close(report)
+        self._commands = cast("IO[bytes]", self._popen.stdin)
         self._said = b""
         self._ended: Ended | None = None
         self._selector = selectors.DefaultSelector()
@@ -163,11 +167,9 @@ class PosixProcess:
 
     def close(self) -> None:
         """See `HookProcess.close`."""
-        if self._popen.stdin is not None and not self._popen.stdin.closed:
-            try:
-                self._popen.stdin.close()  # to the guard this is our death: it kills, and ends
-            except BrokenPipeError:
-                pass
+        if not self._commands.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self._commands.close()  # to the guard this is our death: it kills, and ends
         if self.wait(_GUARD_WAIT_S) is None:
             self._popen.kill()
             end_run(self._start.mark)
@@ -176,20 +178,14 @@ class PosixProcess:
         os.close(self._report)
 
     def _tell(self, data: bytes) -> None:
-        assert self._popen.stdin is not None
-        try:
-            self._popen.stdin.write(data)
-            self._popen.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died first: `wait` tells how
+        with contextlib.suppress(BrokenPipeError):  # it died first: `wait` tells how
+            self._commands.write(data)
+            self._commands.flush()
 
     def _outcome(self) -> Ended:
         code = self._popen.wait()
         words = self._said.decode("ascii", "replace").split()
         if len(words) != 3:  # STATUS HOW LEFT
-            left = end_run(self._start.mark)
-            return Ended(code, "lost", int(left))
-        how: Literal["itself", "stopped", "killed"] = (
-            "stopped" if words[1] == "stopped" else "killed" if words[1] == "killed" else "itself"
-        )
-        return Ended(os.waitstatus_to_exitcode(int(words[0])), how, int(words[2]))
+            return Ended(code, "lost", left=int(end_run(self._start.mark)))
+        status, how, left = words
+        return Ended(os.waitstatus_to_exitcode(int(status)), cast(How, how), int(left))

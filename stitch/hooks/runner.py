@@ -177,25 +177,24 @@ class HookRunner:
             survivors.record(call.work_dir, pid=process.pid, mark=start.mark)
             process.release()
             why = self._until(process, call.timeout_s, stop=stop, log=log)
-            ended = process.end(self._grace_s) if why else process.wait(None)
-            assert ended is not None
+            ended = process.end(self._grace_s) if isinstance(why, str) else why
         except KeyboardInterrupt:
             process.end(self._grace_s)  # a second Ctrl-C kills at once: `close` does
             raise
         finally:
             process.close()
             survivors.forget(call.work_dir)
-        return ended, why
+        return ended, why if isinstance(why, str) else ""
 
     def _until(
         self, process: HookProcess, timeout_s: float | None, *, stop: threading.Event | None, log: HookLog
-    ) -> str:
-        """Wait for the hook's end: "", or why we should bring it about: "stop", "timeout"."""
+    ) -> Ended | str:
+        """Wait for the hook's end, or for a reason to bring it about: "stop" or "timeout"."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = _TICK_S if deadline is None else max(0.0, min(_TICK_S, deadline - time.monotonic()))
-            if process.wait(left) is not None:
-                return ""
+            if ended := process.wait(left):
+                return ended
             log.follow()
             if stop is not None and stop.is_set():
                 return "stop"
@@ -210,8 +209,7 @@ def _files(call: HookCall) -> _Files:
 
 def _maps(result: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
     returned, odd = result.get("returned"), result.get("odd")
-    assert isinstance(returned, dict)
-    return returned, odd if isinstance(odd, dict) else {}
+    return returned if isinstance(returned, dict) else {}, odd if isinstance(odd, dict) else {}
 
 
 def _program(call: HookCall, hook: CommandHook, environ: Mapping[str, str]) -> str:

@@ -53,7 +53,9 @@ def parse_spec(root: Path, spec: HookSpec) -> PythonHook | CommandHook:
     """
     if not isinstance(spec, str):
         if not spec or not all(isinstance(part, str) for part in spec) or not spec[0]:
-            raise ConfigError(f"the hook {list(spec)!r} is no command", hint='Write ["Rscript", "code/train.R"].')
+            raise ConfigError(
+                f"the hook {list(spec)!r} is no command", hint='Write ["Rscript", "code/train.R"].'
+            )
         return CommandHook(tuple(spec))
     file, colon, function = spec.rpartition(":")
     if not colon or not file.endswith(".py") or not _FUNCTION.fullmatch(function):
@@ -90,10 +92,10 @@ def missing_script(hook: CommandHook, root: Path) -> str:
 
 
 def hooks_sha256(root: Path, specs: Sequence[HookSpec]) -> str:
-    """One hash of the hooks' sources, to see who runs different hooks.
+    r"""One hash of the hooks' sources, to see who runs different hooks.
 
     It covers the specs and every `*.py` and `*.R` file in the folders that hold them (not in
-    folders below), with line ends as `\\n` and without a byte order mark: a Windows checkout agrees.
+    folders below), with line ends as `\n` and without a byte order mark: a Windows checkout agrees.
 
     Returns:
         64 hex digits.

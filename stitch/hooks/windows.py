@@ -6,11 +6,12 @@ outside (law 3). When STITCH dies, its handle closes and Windows ends the whole 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import signal
 import subprocess
 import sys
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
@@ -99,8 +100,8 @@ class WindowsProcess:
     def __init__(self, start: Start) -> None:
         self._request = start.request
         command = start.request["mode"] == "command"
-        argv = start.request["argv"] if command else [sys.executable, str(LAUNCHER), "-"]
-        assert isinstance(argv, list)
+        launch = [sys.executable, str(LAUNCHER), "-"]
+        argv = cast("list[str]", start.request["argv"]) if command else launch
         self._job = Job(_kernel32())
         try:
             self._popen = subprocess.Popen(
@@ -126,11 +127,9 @@ class WindowsProcess:
         """Resume it, and send the request."""
         psutil.Process(self.pid).resume()
         if self._popen.stdin is not None:
-            try:
+            with contextlib.suppress(OSError):  # it died first: `wait` tells how
                 self._popen.stdin.write(encoded(self._request))
                 self._popen.stdin.close()
-            except OSError:
-                pass  # it died first: `wait` tells how
 
     def wait(self, seconds: float | None) -> Ended | None:
         """Block until the hook's first process ended; what it left behind is ended then."""
@@ -143,10 +142,8 @@ class WindowsProcess:
 
     def end(self, grace_s: float) -> Ended:
         """Ctrl-Break to its group, then the end of the job."""
-        try:
+        with contextlib.suppress(OSError):  # it may have no console to be told through
             self._popen.send_signal(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
-        except OSError:
-            pass  # it has no console to be told through
         ended = self.wait(grace_s)
         if ended is not None:
             return Ended(ended.code, "stopped")
