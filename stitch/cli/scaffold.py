@@ -22,11 +22,9 @@ from pathlib import Path
 
 from stitch.config import names
 from stitch.errors import ConfigError, DiskError, StitchError
+from stitch.hooks.spec import risky_extension
 
 TEMPLATES = ("numpy", "gbm", "r")
-CODE_EXECUTING = frozenset(
-    {"bin", "ckpt", "dill", "joblib", "pickle", "pkl", "pt", "pth", "rda", "rdata", "rds"}
-)
 
 _PLACEHOLDER = re.compile(r"\{\{ ([a-z_]+) \}\}")
 _WHEEL = re.compile(r"clif_stitch-[^-]+(-[^-]+){3,4}\.whl\Z")
@@ -145,12 +143,8 @@ def run_id_from(dest: Path) -> str:
 
 def format_warning(model_ext: str) -> str:
     """One line for a model format that can run code when it is opened, else ""."""
-    if model_ext.lower() not in CODE_EXECUTING:
-        return ""
-    return (
-        f"model_ext = {model_ext!r}: such files can run code when they are opened, at every site; "
-        "prefer npz, safetensors, json or csv"
-    )
+    risk = risky_extension(model_ext)
+    return f'model_ext = "{model_ext}": {risk}; prefer npz, safetensors, json or csv' if risk else ""
 
 
 def templates_dir() -> Path:

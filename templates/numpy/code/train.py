@@ -37,6 +37,8 @@ def train(global_path, out_path, data_dir, config=None, state_dir=None):
     cohort = read_cohort(data_dir)
     x, y = cohort.part(held_out=False)
     held_x, held_y = cohort.part(held_out=True)
+    if len(y) == 0:
+        return nothing_learned(global_path, out_path)
     if global_path is None:
         model = first_model(x, y)
         save(model, out_path)
@@ -63,9 +65,18 @@ def evaluate(global_path, data_dir):
     return {"n_samples": len(y), "auroc": auroc(y, log_odds(model, z)), "loss": loss(model, z, y)}
 
 
+def nothing_learned(global_path, out_path):
+    """A site without a single row hands the global model back, at weight 0."""
+    if global_path is None:
+        raise ValueError("the lead has no training rows, so there is no first model")
+    save(load(global_path), out_path)
+    return {"n_samples": 0}
+
+
 def first_model(x, y):
     """Shared preprocessing from the given rows, weights of zero, the bias at the event rate."""
-    median = np.nanmedian(x, axis=0)
+    never = np.isnan(x).all(axis=0)  # a column that this site never measured counts as 0
+    median = np.nanmedian(np.where(never, 0.0, x), axis=0)
     filled = np.where(np.isnan(x), median, x)
     scale = filled.std(axis=0)
     rate = float(np.clip(y.mean(), 1e-6, 1 - 1e-6))
