@@ -1,0 +1,213 @@
+"""Reading a lane's documents for a view: one listing a lane, then its small documents in parallel.
+
+Whatever is missing, malformed or refused becomes a line in `problems`, never an exception: a view
+must show the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+from stitch import layout
+from stitch.errors import BadDocument, StitchError
+from stitch.layout import Key, What
+from stitch.store.base import Entry
+from stitch.store.conflicts import Conflict, conflict_of
+from stitch.store.lanes import Lanes
+from stitch.wire import (
+    MAX_BYTES,
+    Abort,
+    Document,
+    Done,
+    EventDoc,
+    Heartbeat,
+    Join,
+    Manifest,
+    Orchestration,
+    Roster,
+    Seal,
+    Term,
+    Verdict,
+)
+
+_READERS = 8
+_KINDS: Mapping[What, type[Document]] = {
+    What.MANIFEST: Manifest,
+    What.ORCHESTRATION: Orchestration,
+    What.HEARTBEAT: Heartbeat,
+    What.ROSTER: Roster,
+    What.SEAL: Seal,
+    What.VERDICT: Verdict,
+    What.ABORT: Abort,
+    What.TERM: Term,
+    What.DONE: Done,
+    What.JOIN: Join,
+    What.EVENT: EventDoc,
+}
+
+_NUMBERED = frozenset({What.SEAL, What.VERDICT, What.ABORT, What.EVENT})
+
+A = TypeVar("A")
+B = TypeVar("B")
+D = TypeVar("D", bound=Document)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A key of the layout with its entry, and its document where one was read."""
+
+    key: Key
+    entry: Entry
+    document: Document | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFiles:
+    """What one lane holds.
+
+    Attributes:
+        found: by path, every key that the layout names.
+        sizes: by path, every listed file.
+        conflicts: copies that a sync client set aside.
+        problems: what could not be listed, read or understood.
+        listed: False when the lane as a whole could not be read: it is unknown (law 7).
+        now: the clock of the lane's store; None where it shares none with its writers.
+    """
+
+    lane: str
+    found: Mapping[str, Found] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] = ()
+    problems: tuple[str, ...] = ()
+    listed: bool = True
+    now: datetime | None = None
+
+    def of(self, what: What) -> list[Found]:
+        """The keys of one kind, by number and attempt."""
+        hits = [found for found in self.found.values() if found.key.what is what]
+        return sorted(hits, key=lambda found: (found.key.number, found.key.attempt))
+
+    def document(self, path: str, kind: type[D]) -> tuple[D, Entry] | None:
+        """The document read at a path, with its entry."""
+        found = self.found.get(path)
+        if found is None or not isinstance(found.document, kind):
+            return None
+        return found.document, found.entry
+
+    def newest(self, what: What, kind: type[D]) -> D | None:
+        """The document with the highest number."""
+        hits = self.of(what)
+        return hits[-1].document if hits and isinstance(hits[-1].document, kind) else None
+
+    def holds_model(self, seal: Seal, folder: str) -> bool:
+        """Whether the seal's whole model is listed, under its store's or its mirror's name."""
+        stored = f"{folder}/{seal.model_file}"
+        return seal.model_bytes in (self.sizes.get(stored), self.sizes.get(layout.mirror_path(stored)))
+
+
+class Reader:
+    """Reads lanes; remembers documents by path and etag, so that watching stays cheap.
+
+    Args:
+        lanes: the stores of the run.
+        timed: whether the stores' clocks are asked for; not on a mirror.
+    """
+
+    def __init__(self, lanes: Lanes, *, timed: bool = True) -> None:
+        self.lanes = lanes
+        self._timed = timed
+        self._known: dict[tuple[str, str], Document] = {}
+
+    def read(self, names: Sequence[str]) -> dict[str, LaneFiles]:
+        """The files of several lanes, by lane."""
+        listings = dict(zip(names, _parallel(self._list, names), strict=True))
+        wanted = [found for files in listings.values() for found in _worth_reading(files)]
+        outcomes = list(zip(wanted, _parallel(self._document, wanted), strict=True))
+        return {lane: _joined(files, outcomes) for lane, files in listings.items()}
+
+    def _list(self, lane: str) -> LaneFiles:
+        try:
+            entries = list(self.lanes.list(f"{lane}/"))
+            now = self.lanes.now(lane) if self._timed and self.lanes.traits(lane).server_time else None
+        except StitchError as error:
+            return LaneFiles(lane, problems=(f"{lane}: {error}",), listed=False)
+        keys = ((entry, layout.parse(entry.key)) for entry in entries)
+        found = {entry.key: Found(key, entry) for entry, key in keys if key is not None and key.lane == lane}
+        names = {entry.key for entry in entries}
+        copies = [(conflict_of(name, names), name) for name in sorted(names - found.keys())]
+        return LaneFiles(
+            lane,
+            found=found,
+            sizes={entry.key: entry.size for entry in entries},
+            conflicts=tuple(Conflict(key, copy) for key, copy in copies if key and layout.parse(key)),
+            now=now,
+        )
+
+    def _document(self, found: Found) -> Found | str:
+        path, kind = found.entry.key, _KINDS[found.key.what]
+        known = self._known.get((path, found.entry.etag))
+        if known is not None:
+            return Found(found.key, found.entry, known)
+        try:
+            answer = self.lanes.read(path, limit=MAX_BYTES)
+            if answer is None:
+                return f"{path}: gone since it was listed"
+            entry, data = answer
+            document = kind.parse(data, source=path)
+            _check_place(document, found.key, run_id=self.lanes.run_id)
+        except (StitchError, OSError) as error:
+            return str(error) if path in str(error) else f"{path}: {error}"
+        self._known[path, entry.etag] = document
+        return Found(found.key, entry, document)
+
+
+def _parallel(work: Callable[[A], B], items: Sequence[A]) -> list[B]:
+    if len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(max_workers=min(_READERS, len(items))) as pool:
+        return list(pool.map(work, items))
+
+
+def _worth_reading(files: LaneFiles) -> Iterable[Found]:
+    """Of terms, joins and rosters the newest; of events those that say more than their name."""
+    for what in (What.MANIFEST, What.ORCHESTRATION, What.HEARTBEAT, What.DONE, What.SEAL):
+        yield from files.of(what)
+    for what in (What.ROSTER, What.JOIN, What.TERM):
+        yield from files.of(what)[-1:]
+    events = files.of(What.EVENT)
+    yield from (event for event in events if event.key.name == layout.Event.EVALUATED)
+    yield from [event for event in events if event.key.name == layout.Event.FAILED][-1:]
+
+
+def _joined(files: LaneFiles, outcomes: Sequence[tuple[Found, Found | str]]) -> LaneFiles:
+    found = dict(files.found)
+    problems = list(files.problems)
+    for wanted, outcome in outcomes:
+        if wanted.key.lane != files.lane:
+            continue
+        if isinstance(outcome, str):
+            problems.append(outcome)
+        else:
+            found[wanted.entry.key] = outcome
+    return LaneFiles(
+        files.lane, found, files.sizes, files.conflicts, tuple(problems), listed=files.listed, now=files.now
+    )
+
+
+def _check_place(document: Document, key: Key, *, run_id: str) -> None:
+    """A document must say the same as its path: a copied folder is no pass of this run.
+
+    Raises:
+        BadDocument: it names another run, lane, site or pass.
+    """
+    meant: dict[str, object] = {"run_id": run_id, "lane": key.lane, "site": layout.lane_site(key.lane)}
+    meant |= {"pass_id": key.number} if key.what in _NUMBERED else {}
+    meant |= {"event": key.name, "attempt": key.attempt} if key.what is What.EVENT else {}
+    for name, place in meant.items():
+        value = getattr(document, name, None)
+        if value is not None and place is not None and value != place:
+            raise BadDocument(f"names the {name} {str(value)[:60]!r}, its place says {place!r}")
