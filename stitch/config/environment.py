@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stitch.config.names import lane_variable
@@ -22,35 +22,58 @@ STORE_HEARTBEAT = "STITCH_STORE_HEARTBEAT"
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+|set\s+|\$env:)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*\Z", re.IGNORECASE)
 # A URL that a mail or an editor broke over lines goes on with one of a token's fields.
 _TOKEN_FIELD = re.compile(r"\s*[&?]?(?:s[vetpri]|sig|sip|spr|ss|srt|sk[a-z]+)=")
+_COMMENTS = ("#", "rem ", "@echo")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 
 
-def parse_env(text: str, *, file: str) -> dict[str, str]:
-    """The names and values of a `.env` file.
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One assignment of a `.env` file, or a line that is none.
+
+    Attributes:
+        text: its lines as they stand.
+        name: the variable, "" for a comment or an empty line.
+        value: without quotes and comment.
+    """
+
+    text: str
+    name: str = ""
+    value: str = field(repr=False, default="")
+
+
+def statements(text: str, *, file: str) -> list[Statement]:
+    """The lines of a `.env` file, a URL that was broken over lines as one.
 
     `export NAME=value`, `set NAME=value` and PowerShell's `$env:NAME = "value"` are read alike.
-    Quotes around a value are taken off, ` # comment` after an unquoted one is dropped, and a URL
-    that was broken over lines is joined.
+    Quotes around a value are taken off, and ` # comment` after an unquoted one.
 
     Raises:
         ConfigError: a line is no assignment (its number is named, never its content).
     """
-    values: dict[str, str] = {}
-    last = ""
+    found: list[Statement] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip() or line.lstrip().startswith(("#", "REM ", "rem ", "@echo")):
-            last = ""
-            continue
         match = _ASSIGNMENT.match(line)
-        if last and "://" in values[last] and (match is None or _TOKEN_FIELD.match(line)):
-            values[last] += line.strip()
+        last = found[-1] if found else Statement("")
+        if not line.strip() or line.lstrip().lower().startswith(_COMMENTS):
+            found.append(Statement(line))
+        elif "://" in last.value and (match is None or _TOKEN_FIELD.match(line)):
+            found[-1] = Statement(f"{last.text}\n{line}", last.name, last.value + line.strip())
         elif match is None:
             raise ConfigError(
                 f"{file}, line {number}: not NAME=value", hint="One NAME=value a line, # before a comment."
             )
         else:
-            last, values[match[1]] = match[1], match[2]
-    return {name: _unquoted(value) for name, value in values.items()}
+            found.append(Statement(line, match[1], match[2]))
+    return [replace(one, value=_unquoted(one.value)) for one in found]
+
+
+def parse_env(text: str, *, file: str) -> dict[str, str]:
+    """The names and values of a `.env` file; of a name assigned twice, the last.
+
+    Raises:
+        ConfigError: as `statements`.
+    """
+    return {one.name: one.value for one in statements(text, file=file) if one.name}
 
 
 def _unquoted(value: str) -> str:
@@ -93,7 +116,7 @@ def store_urls(environ: Mapping[str, str], *, root: Path, site: str, sites: tupl
     Raises:
         ConfigError: a URL is mangled beyond repair; the variable is named.
     """
-    given = {name: _url(environ[name], name=name, root=root) for name in environ if _is_store(name)}
+    given = {name: _url(environ[name], name=name, root=root) for name in environ if is_store_variable(name)}
     base = given.get(STORE, "")
     own = given.get(STORE_SITE) or given.get(lane_variable(site)) or base
     lanes = {other: own if other == site else given.get(lane_variable(other)) or base for other in sites}
@@ -127,7 +150,8 @@ def require_urls(settings: Settings) -> None:
         )
 
 
-def _is_store(name: str) -> bool:
+def is_store_variable(name: str) -> bool:
+    """Whether a variable of this name holds a store URL."""
     return name == STORE or name.startswith(STORE + "_")
 
 
