@@ -33,7 +33,11 @@ def train_call(settings: Settings, stage: Stage, *, base: Path | None, pass_id: 
         settings.hooks.train,
         stage,
         pass_id=pass_id,
-        required={"global_path": _text(base), "out_path": _text(_out(settings, stage)), "data_dir": str(settings.data_dir)},
+        required={
+            "global_path": _text(base),
+            "out_path": _text(_out(settings, stage)),
+            "data_dir": str(settings.data_dir),
+        },
         optional={"state_dir": str(stage.state_dir), "round_seed": seed},
     )
 

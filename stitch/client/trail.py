@@ -22,7 +22,9 @@ class Trail:
         """`pass_NNN/<hook>.log`: everything the hook printed."""
         return self.runs_dir / layout.pass_name(pass_id) / f"{hook}.log"
 
-    def last_error(self, error: StitchError, *, pass_id: int | None, phase: str, model_path: Path | None) -> None:
+    def last_error(
+        self, error: StitchError, *, pass_id: int | None, phase: str, model_path: Path | None
+    ) -> None:
         """Write `last_error.json`. A disk that refuses it never hides the error itself."""
         hook = error.hook if isinstance(error, HookError) else ""
         detail = error.detail if isinstance(error, HookError) else ""

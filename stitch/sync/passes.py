@@ -37,7 +37,7 @@ class Passes:
         self._lanes = lanes
         self._mirror = mirror
         self._documents = documents
-        self._limits = limits
+        self.limits = limits
 
     # -- looking ---------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Passes:
         there = self._lanes.read(sealed.ref.seal, limit=1 << 22)
         if there is not None:
             return Status.ALREADY_SYNCED if there[1] == sealed.data else Status.CONFLICT
-        limits = self._limits
+        limits = self.limits
         check_model(sealed.model, ext=limits.ext, max_bytes=limits.max_bytes)
         if sealed.ref.site is not None:
             check_counts(sealed.seal.n_samples, limits.egress)
@@ -191,15 +191,15 @@ class Passes:
         wrong = [
             f"{name} is {found!r}"
             for name, found, wanted in (
-                ("run_id", seal.run_id, self._limits.run_id),
+                ("run_id", seal.run_id, self.limits.run_id),
                 ("lane", seal.lane, ref.lane),
                 ("pass_id", seal.pass_id, ref.number),
                 ("model_file", seal.model_file, layout.stored_name("model", seal.model_sha256, seal.ext)),
-                ("model extension", seal.ext, self._limits.ext),
+                ("model extension", seal.ext, self.limits.ext),
             )
             if found != wanted
         ]
-        if seal.model_bytes > self._limits.max_bytes:
+        if seal.model_bytes > self.limits.max_bytes:
             wrong.append(f"model_bytes is {seal.model_bytes}, more than transfer.max_file_mb allows")
         if (seal.round is None) != (ref.site is not None):
             wrong.append("round record missing or misplaced")

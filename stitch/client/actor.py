@@ -1,0 +1,291 @@
+"""What every verb needs: settings, stores, mirror, clock, journal, and the run's manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from stitch import layout
+from stitch.client.journal import Journal, Listener, Step
+from stitch.client.lanes import open_lanes
+from stitch.client.seat import Seat
+from stitch.client.trail import Trail
+from stitch.clock import Clock, SystemClock
+from stitch.config import Settings, config_facts, config_sha256, reload_urls
+from stitch.errors import ConfigError, LaneLost, ProtocolError, StitchError
+from stitch.hooks.call import HookCall, HookResult
+from stitch.hooks.runner import HookRunner
+from stitch.hooks.spec import hooks_sha256
+from stitch.layout import PassRef
+from stitch.mirror import Mirror, Stage
+from stitch.rounds import root_seed_of, round_seed
+from stitch.store.base import Progress
+from stitch.store.lanes import Lanes
+from stitch.store.open import parse_location
+from stitch.sync.documents import Documents
+from stitch.sync.events import Events
+from stitch.sync.lease import Identity
+from stitch.sync.passes import Limits, Passes
+from stitch.version import __version__
+from stitch.wire import Manifest
+
+
+class Runner(Protocol):
+    """Runs a hook: `HookRunner` in a child process, `FunctionRunner` in this one."""
+
+    def run(
+        self,
+        call: HookCall,
+        *,
+        stop: threading.Event | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> HookResult:
+        """Run the hook and check what it gave back."""
+        ...
+
+    def end_survivor(self, work_dir: Path) -> bool:
+        """End a hook that an earlier process left running there; whether there was one."""
+        ...
+
+
+@dataclass(slots=True)
+class Setup:
+    """What an actor is built from where it is not built from its project folder.
+
+    Attributes:
+        clock: this machine's clocks.
+        stop: set to end waits, transfers' retries and running hooks.
+        listeners: told of every note.
+        lanes: opened stores, instead of those of the settings' URLs.
+        runner: runs hooks.
+        host: this machine's name, one half of who we are (law 10).
+        take_over: claim lanes that somebody seems to hold.
+        environ: the process environment, for reading `.env` anew.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    stop: threading.Event = field(default_factory=threading.Event)
+    listeners: Sequence[Listener] = ()
+    lanes: Lanes | None = None
+    runner: Runner | None = None
+    host: str = field(default_factory=platform.node)
+    take_over: bool = False
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+class Actor:
+    """One process of one site; at the lead it also owns the global lane."""
+
+    def __init__(self, settings: Settings, setup: Setup | None = None) -> None:
+        setup = setup or Setup()
+        self.settings = settings
+        self.clock = setup.clock
+        self.stop = setup.stop
+        self.lost: LaneLost | None = None
+        self.runner: Runner = setup.runner or HookRunner()
+        self.journal = Journal(settings.runs_dir, setup.clock, tuple(setup.listeners))
+        self.trail = Trail(settings.runs_dir)
+        self.mirror = Mirror(settings.mirror_dir)
+        self.config_sha256 = config_sha256(settings)
+        self._setup = setup
+        self._stages: dict[PassRef, Stage] = {}
+        self._hooks_sha256: str | None = None
+        self._manifest: Manifest | None = None
+        self._manifest_sha256 = ""
+        self._newest = -1  # the newest global this process saw in the store
+        self.use(setup.lanes or open_lanes(settings, clock=setup.clock, stop=setup.stop))
+        self.seats: dict[str, Seat] = {}
+
+    def use(self, lanes: Lanes) -> None:
+        """Work with these stores from now on."""
+        settings = self.settings
+        self.lanes = lanes
+        self.documents = Documents(lanes, self.mirror)
+        limits = Limits(
+            settings.run_id, settings.hooks.model_ext, settings.transfer.max_bytes, settings.egress
+        )
+        self.passes = Passes(lanes, self.mirror, self.documents, limits)
+        self.events = Events(settings.site, settings.run_id, self.documents, self.clock)
+
+    def reopen(self) -> None:
+        """Read `.env` anew and open the stores with what it says now (after a 401 or 403).
+
+        Raises:
+            ConfigError: what it says cannot be used.
+        """
+        self.settings = reload_urls(self.settings, self._setup.environ)
+        if self._setup.lanes is None:
+            for seat in self.seats.values():
+                seat.leave()
+            self.seats = {}
+            self.use(open_lanes(self.settings, clock=self.clock, stop=self.stop))
+
+    # -- who we are ------------------------------------------------------------------------------
+
+    @property
+    def site(self) -> str:
+        """This actor's site id."""
+        return self.settings.site
+
+    @property
+    def lane(self) -> str:
+        """This actor's own lane."""
+        return layout.site_lane(self.settings.site)
+
+    @property
+    def far(self) -> bool:
+        """Whether a request crosses a network: such a store is asked less often."""
+        urls = (self.settings.urls.global_, self.settings.urls.site)
+        return any(url and parse_location(url).kind == "azure" for url in urls)
+
+    @property
+    def hooks_sha256(self) -> str | None:
+        """Hash of the hook sources; None when the hooks are not files (a notebook's functions)."""
+        if self._hooks_sha256 is None:
+            hooks = self.settings.hooks
+            specs = [spec for spec in (hooks.train, hooks.aggregate, hooks.evaluate) if spec]
+            with contextlib.suppress(ConfigError):
+                self._hooks_sha256 = hooks_sha256(self.settings.root, specs)
+        return self._hooks_sha256
+
+    def seat(self, lane: str) -> Seat:
+        """This process's seat in a lane (not taken yet)."""
+        if lane not in self.seats:
+            interval = self.settings.heartbeat_minutes * 60
+            self.seats[lane] = Seat(
+                lane,
+                self.documents,
+                self.mirror,
+                clock=self.clock,
+                identity=Identity(self.settings.run_id, self._setup.host, interval),
+                take_over=self._setup.take_over,
+                on_trouble=lambda error: self._trouble(lane, error),
+            )
+        return self.seats[lane]
+
+    def close(self) -> None:
+        """Leave every lane."""
+        for seat in self.seats.values():
+            seat.leave()
+
+    def _trouble(self, lane: str, error: StitchError) -> None:
+        self.journal.note(lane, "error", f"heartbeat: {error}")
+        if isinstance(error, LaneLost):
+            self.lost = error
+            self.stop.set()  # a hook whose lane is gone works for nothing
+
+    # -- the run ---------------------------------------------------------------------------------
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The run's manifest, once the lead has begun the run."""
+        if self._manifest is None:
+            self.check_manifest()
+        return self._manifest
+
+    @property
+    def manifest_sha256(self) -> str:
+        """Hash of the manifest's bytes: the root of the chain."""
+        return self._manifest_sha256
+
+    def check_manifest(self) -> bool:
+        """Compare store, mirror and settings (law 4); False while the lead has not begun.
+
+        Raises:
+            ProtocolError: the store was emptied or swapped since this mirror saw it.
+            ConfigError: the run was begun with other settings; the differing keys are named.
+        """
+        kept = self.mirror.read(layout.manifest())
+        stored = self.documents.read(layout.manifest(), Manifest) if kept is None else None
+        if kept is not None:
+            got = self.lanes.read(layout.manifest(), limit=1 << 20)
+            if got is None or got[1] != kept:
+                what = "has no" if got is None else "has another"
+                raise ProtocolError(
+                    f"the store {what} manifest of run {self.settings.run_id}: it was emptied or swapped",
+                    hint="Check the store URL. For a new run choose a new run_id; nothing was changed.",
+                )
+            stored = self.documents.read(layout.manifest(), Manifest)
+        if stored is None:
+            return False
+        self._agree(stored.doc)
+        self._manifest, self._manifest_sha256 = stored.doc, stored.sha256
+        return True
+
+    def begin(self) -> None:
+        """At the lead: create the manifest and the first roster, unless they are there."""
+        if self.check_manifest():
+            return
+        settings = self.settings
+        root_seed = settings.root_seed
+        manifest = Manifest.make(
+            run_id=settings.run_id,
+            lead=settings.lead,
+            settings=config_facts(settings),
+            config_sha256=self.config_sha256,
+            root_seed=root_seed_of(secrets.token_bytes(7)) if root_seed is None else root_seed,
+            stitch_version=__version__,
+            created_at=self.clock.now(),
+        )
+        self.documents.create(layout.manifest(), manifest)
+        self.check_manifest()
+
+    def _agree(self, manifest: Manifest) -> None:
+        if manifest.config_sha256 == self.config_sha256:
+            return
+        ours = config_facts(self.settings)
+        theirs = manifest.settings
+        names = [name for name in sorted(ours | theirs) if ours.get(name) != theirs.get(name)]
+        raise ConfigError(
+            f"run {self.settings.run_id} was begun with other settings: {', '.join(names)} differ",
+            hint="Use the lead's stitch.toml; for other settings the lead chooses a new run_id.",
+        )
+
+    def seed(self, pass_id: int) -> int:
+        """The seed of round `pass_id`, or of pass 0's training."""
+        manifest = self.manifest
+        if manifest is None:
+            raise ProtocolError("the lead has not begun the run", hint="Wait for the lead, then try again.")
+        return round_seed(manifest.root_seed, pass_id)
+
+    # -- staging and progress --------------------------------------------------------------------
+
+    def stage(self, ref: PassRef) -> Stage:
+        """This process's staging folder for a pass: the same until it is sealed or dropped."""
+        if ref not in self._stages:
+            self._stages[ref] = self.mirror.stage(ref)
+        return self._stages[ref]
+
+    def drop_stage(self, ref: PassRef) -> None:
+        """Forget a pass's staging folder and remove what is left of it."""
+        stage = self._stages.pop(ref, None)
+        if stage is not None:
+            self.mirror.discard(stage)
+
+    def clear_stages(self, lane: str) -> None:
+        """End hooks that an earlier process of this lane left running, and remove their folders."""
+        ours = {stage.folder for stage in self._stages.values()}
+        for stage in self.mirror.stages(lane):
+            if stage.folder not in ours:
+                if self.runner.end_survivor(stage.work_dir):
+                    self.journal.note(lane, "repair", "ended a hook that an earlier process left running")
+                self.mirror.discard(stage)
+
+    def progress(self, lane: str, step: Step, pass_id: int) -> Progress:
+        """A transfer's progress, told as notes with bytes and time."""
+        begun = self.clock.monotonic()
+
+        def tell(done: int, total: int) -> None:
+            seconds = self.clock.monotonic() - begun
+            text = f"pass {pass_id}: {done / 1e6:.1f} of {total / 1e6:.1f} MB"
+            if done < total:
+                self.journal.note(lane, step, text, pass_id=pass_id, done=done, total=total, seconds=seconds)
+
+        return tell

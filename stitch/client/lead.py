@@ -1,0 +1,216 @@
+"""The verbs that the lead alone uses: it is the one writer of the global lane."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stitch import layout
+from stitch.client.calls import aggregate_call, train_call
+from stitch.client.record import RecordVerbs
+from stitch.client.watch import SiteWatch
+from stitch.files import disk
+from stitch.hooks.inline import check_map
+from stitch.layout import GLOBAL, PassRef
+from stitch.mirror import Sealed, Stage
+from stitch.sync.status import Status
+from stitch.wire import RoundRecord, Seal
+
+
+class LeadVerbs(RecordVerbs):
+    """`pull_sites`, `push_global_model`, `write_end_marker` and what stands around them."""
+
+    _watch: SiteWatch | None = None
+
+    # -- the sites -------------------------------------------------------------------------------
+
+    @property
+    def watch(self) -> SiteWatch:
+        """The lead's look at the sites."""
+        if self._watch is None or self._watch.lanes is not self.lanes:
+            self._watch = SiteWatch(self.lanes, self.clock, self.settings.heartbeat_minutes)
+        return self._watch
+
+    def all_completed(self, pass_id: int, expected: Iterable[str]) -> bool:
+        """Whether every expected site has sealed its pass in the store (a seal implies `completed`)."""
+        expected = list(expected)
+        return set(expected) <= self.watch.ready(pass_id, expected).sealed.keys()
+
+    def refresh_site_status(self, pass_id: int) -> dict[str, str]:
+        """Roll events and heartbeats up into orchestration's `site_status`."""
+        roster = self.roster()
+        ready = self.watch.ready(pass_id, roster.expected)
+        status = self.watch.status(pass_id, roster.expected, ready)
+        self.publish_orchestration(pass_id, roster, status)
+        return status
+
+    def wait_for_all_expected(self, pass_id: int) -> list[Status]:
+        """Poll until every expected site has sealed its pass, then pull them all; for notebooks."""
+        while True:
+            status = self.refresh_site_status(pass_id)
+            if all(word == "completed" for word in status.values()):
+                return self.pull_sites(pass_id)
+            if self.stop.wait(self.settings.poll_seconds):
+                return [Status.NO_NEW_PASS for _ in status]
+
+    def pull_sites(self, pass_id: int) -> list[Status]:
+        """Bring every expected site's sealed pass into the mirror and `sites_pass_dir`, verified."""
+        outcomes = []
+        inputs = []
+        for site in self.roster().expected:
+            status, sealed = self.pull_site(PassRef(pass_id, site))
+            outcomes.append(status)
+            inputs += [sealed] if sealed else []
+        self.lay_inputs(self.stage(PassRef(pass_id)), inputs)
+        return outcomes
+
+    def sites_pass_dir(self, pass_id: int) -> Path:
+        """A folder of verified inputs only: `<site>/pass_NNN/{model.ext,metrics.json}`."""
+        return self.stage(PassRef(pass_id)).inputs_dir
+
+    def pull_site(self, ref: PassRef) -> tuple[Status, Sealed | None]:
+        """Bring one site's pass into the mirror, verified; another one under its name is set aside.
+
+        Raises:
+            DigestMismatch, BadDocument: its bytes or its seal cannot be believed.
+        """
+        progress = self.progress(GLOBAL, "pull", ref.number)
+        status, sealed = self.passes.pull(ref, progress=progress)
+        if status is Status.CONFLICT and ref.site == self.site:
+            return status, None  # our own training's work: the local loop adopts the store's seal
+        if status is Status.CONFLICT:
+            self.mirror.set_aside(ref)
+            status, sealed = self.passes.pull(ref, progress=progress)
+        if status is Status.DOWNLOADED and sealed is not None:
+            size = sealed.seal.model_bytes
+            text = f"{ref.site} pass {ref.number}: {size / 1e6:.1f} MB, n_samples {sealed.seal.n_samples}"
+            self.journal.note(GLOBAL, "pull", text, pass_id=ref.number, done=size, total=size)
+        return status, sealed
+
+    def lay_inputs(self, stage: Stage, inputs: Sequence[Sealed]) -> None:
+        """Fill `stage.inputs_dir` with exactly these passes."""
+        with disk(stage.inputs_dir):
+            shutil.rmtree(stage.inputs_dir, ignore_errors=True)
+            for sealed in inputs:
+                folder = stage.inputs_dir / str(sealed.ref.site) / layout.pass_name(sealed.ref.number)
+                folder.mkdir(parents=True)
+                _lay(sealed.model, folder / sealed.model.name)
+                (folder / "metrics.json").write_bytes(sealed.data)
+
+    def lay_base(self, stage: Stage, base: Sealed) -> Path:
+        """A folder with the globals that the inputs were trained from: `pass_NNN/model.ext`."""
+        bases = stage.folder / "bases"
+        target = bases / layout.pass_name(base.ref.number) / base.model.name
+        with disk(bases):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                _lay(base.model, target)
+        return bases
+
+    # -- the global ------------------------------------------------------------------------------
+
+    def seal_global(
+        self,
+        stage: Stage,
+        *,
+        base: Sealed | None,
+        n_samples: int,
+        metrics: Mapping[str, float],
+        record: RoundRecord,
+    ) -> Sealed:
+        """Seal global `stage.ref` in the mirror; the candidate that is published next."""
+        last = stage.ref.number >= self.settings.num_passes
+        record = record.model_copy(update={"final": record.should_stop or last})
+        seal = Seal.make(
+            lane=GLOBAL,
+            attempt=record.attempt,
+            base_pass=base.ref.number if base else None,
+            base_sha256=base.seal.model_sha256 if base else None,
+            n_samples=n_samples,
+            metrics=dict(metrics),
+            round_seed=record.seed,
+            round=record,
+            **self.model_fields(stage),
+        )
+        sealed = self.mirror.seal(stage, seal)
+        self._stages.pop(stage.ref, None)
+        return sealed
+
+    def publish_global(self, sealed: Sealed) -> Status:
+        """Push a sealed global; of two, the first in the store wins, and the other is set aside."""
+        number = sealed.ref.number
+        seat = self.seats.get(GLOBAL)
+        status = self.passes.push(
+            sealed,
+            before_seal=seat.still if seat else lambda: None,
+            progress=self.progress(GLOBAL, "publish", number),
+        )
+        if status is Status.CONFLICT:
+            aside = self.mirror.set_aside(sealed.ref)
+            self.journal.note(GLOBAL, "set_aside", f"global {number}: another one is published; {aside}")
+            self.passes.pull(sealed.ref)
+        size = sealed.seal.model_bytes
+        text = f"global {number}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
+        self.journal.note(GLOBAL, "publish", text, pass_id=number, done=size, total=size)
+        return status
+
+    def push_global_model(self, pass_id: int, metrics: Mapping[str, Any]) -> Status:
+        """Seal the aggregate at `global_model_path(pass_id)`, publish it and advance orchestration.
+
+        The inputs are those that `pull_sites` brought. `loops.Lead` does the same in steps that
+        survive a crash anywhere.
+
+        Raises:
+            HookOutput: the metrics or the model cannot be used.
+            RoundError: no site contributed a sample.
+        """
+        ref = PassRef(pass_id)
+        sealed = self.mirror.sealed(ref)
+        if sealed is None:
+            sealed = self._seal_by_hand(ref, metrics)
+        status = self.publish_global(sealed)
+        self.publish_orchestration(pass_id + 1, self.roster(), {})
+        return status
+
+    def _seal_by_hand(self, ref: PassRef, metrics: Mapping[str, Any]) -> Sealed:
+        stage = self.stage(ref)
+        if ref.number == 0:
+            call = train_call(self.settings, stage, base=None, pass_id=0, seed=self.seed(0))
+            checked = check_map(call, metrics)
+            return self.seal_global(
+                stage,
+                base=None,
+                n_samples=checked.n_samples,
+                metrics=checked.metrics,
+                record=self.first_record(),
+            )
+        base = self.require_global(ref.number - 1)
+        roster = self.roster()
+        inputs = [self.mirror.sealed(PassRef(ref.number, site)) for site in roster.expected]
+        verdict = self.write_verdict(ref.number, 0, roster, [one for one in inputs if one], {})
+        n_samples = sum(one.n_samples for one in verdict.doc.inputs)
+        call = aggregate_call(
+            self.settings,
+            stage,
+            base=base.model,
+            bases=stage.folder,
+            pass_id=ref.number,
+            seed=self.seed(ref.number),
+            n_samples=n_samples,
+        )
+        checked = check_map(call, metrics)
+        record = self.record_of(verdict, base, should_stop=checked.should_stop)
+        return self.seal_global(
+            stage, base=base, n_samples=checked.n_samples, metrics=checked.metrics, record=record
+        )
+
+
+def _lay(source: Path, target: Path) -> None:
+    """Link a file that is whole in the store as well, so that a hook that alters it loses nothing."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

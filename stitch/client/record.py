@@ -1,0 +1,173 @@
+"""The lead's documents: roster, verdicts, orchestration, the end marker, and a global's round record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from stitch import layout
+from stitch.client.site import SiteVerbs
+from stitch.errors import DigestMismatch
+from stitch.layout import GLOBAL
+from stitch.mirror import Sealed
+from stitch.sync.documents import Stored
+from stitch.wire import Directive, Done, Input, Orchestration, Roster, RosterSite, RoundRecord, Verdict
+from stitch.wire.documents import Phase
+
+
+class RecordVerbs(SiteVerbs):
+    """What the lead writes down; every document is created once, orchestration alone is replaced."""
+
+    def roster(self) -> Roster:
+        """The newest roster; the first one is made from `stitch.toml` (lead only)."""
+        newest: Roster | None = None
+        number = 1
+        while (stored := self.documents.read(layout.roster(number), Roster)) is not None:
+            newest, number = stored.doc, number + 1
+        if newest is None:
+            first = Roster.make(
+                run_id=self.settings.run_id,
+                number=1,
+                sites=tuple(RosterSite(site=site) for site in self.settings.sites),
+                created_at=self.clock.now(),
+            )
+            newest = self.documents.create(layout.roster(1), first).doc
+        return newest
+
+    def require_global(self, pass_id: int) -> Sealed:
+        """Global `pass_id` from the store, verified.
+
+        Raises:
+            ProtocolError: it is not there whole.
+        """
+        _, sealed = self.fetch_global(pass_id)
+        if sealed is None:
+            raise DigestMismatch(
+                f"global {pass_id} is sealed, but its model is not whole in the store",
+                hint="A synced folder may still be copying: the same command goes on by itself.",
+            )
+        return sealed
+
+    def first_record(self) -> RoundRecord:
+        """The record of pass 0: no inputs, chained to the manifest."""
+        return RoundRecord(
+            policy=self.settings.policy.require,
+            attempt=0,
+            roster=self.roster().number,
+            verdict_sha256=None,
+            inputs=(),
+            prev_metrics_sha256=self.manifest_sha256,
+            seed=self.seed(0),
+        )
+
+    def record_of(self, verdict: Stored[Verdict], base: Sealed, *, should_stop: bool) -> RoundRecord:
+        """The record of a round that closed, chained to the previous global's seal."""
+        return RoundRecord(
+            policy=self.settings.policy.require,
+            attempt=verdict.doc.attempt,
+            roster=verdict.doc.roster,
+            verdict_sha256=verdict.sha256,
+            inputs=verdict.doc.inputs,
+            excluded=verdict.doc.excluded,
+            prev_metrics_sha256=base.sha256,
+            seed=self.seed(verdict.doc.pass_id),
+            should_stop=should_stop,
+        )
+
+    def write_verdict(
+        self,
+        pass_id: int,
+        attempt: int,
+        roster: Roster,
+        inputs: Sequence[Sealed],
+        excluded: Mapping[str, str],
+    ) -> Stored[Verdict]:
+        """Close an attempt over these passes; what is there already is used (law 11)."""
+        doc = Verdict.make(
+            run_id=self.settings.run_id,
+            pass_id=pass_id,
+            attempt=attempt,
+            roster=roster.number,
+            verdict="closed",
+            inputs=tuple(_input(sealed, pass_id) for sealed in inputs),
+            excluded=tuple({"site": site, "reason": why} for site, why in sorted(excluded.items())),
+            created_at=self.clock.now(),
+        )
+        stored = self.documents.create(layout.verdict(pass_id, attempt), doc)
+        sites = ", ".join(one.site for one in stored.doc.inputs)
+        self.journal.note(GLOBAL, "verdict", f"round {pass_id} closes over {sites}", pass_id=pass_id)
+        return stored
+
+    def publish_orchestration(
+        self,
+        current_pass: int,
+        roster: Roster,
+        site_status: Mapping[str, str],
+        *,
+        state: str = "open",
+        opened_at: datetime | None = None,
+        done: Done | None = None,
+    ) -> None:
+        """Publish the lead's view if it differs from what is there; it never moves backward."""
+        path = layout.orchestration()
+        there = self.documents.read(path, Orchestration) if self.documents.exists(path) else None
+        if there is not None and there.doc.current_pass > current_pass:
+            return
+        if there is not None and there.doc.phase == "complete" and done is None:
+            return
+        phase: Phase = "complete" if done else ("training" if current_pass else "initializing")
+        last = max(0, current_pass - 1)
+        doc = Orchestration.make(
+            run_id=self.settings.run_id,
+            current_pass=current_pass,
+            phase=phase,
+            directive=Directive(
+                expected=() if done else roster.expected,
+                base=None if current_pass == 0 else last,
+                round_seed=self.seed(current_pass),
+                config=dict(self.settings.hyper),
+            ),
+            site_status=dict(site_status),
+            term=self.seats[GLOBAL].term if GLOBAL in self.seats else 0,
+            attempt=0,
+            state=state,
+            opened_at=opened_at,
+            final_pass=done.final_pass if done else None,
+            reason=done.reason if done else None,
+            created_at=self.clock.now(),
+        )
+        if there is None or not doc.agrees(there.doc):
+            self.documents.replace(path, doc, etag=there.entry.etag if there else None)
+
+    def write_end_marker(self, final_pass: int | None, reason: str) -> Done:
+        """Create the one document that ends the run for everybody, and publish it."""
+        sealed = self.require_global(final_pass) if final_pass is not None else None
+        doc = Done.make(
+            run_id=self.settings.run_id,
+            final_pass=final_pass,
+            final_metrics_sha256=sealed.sha256 if sealed else None,
+            reason=reason,
+            created_at=self.clock.now(),
+        )
+        done = self.documents.create(layout.done(), doc).doc
+        self.publish_orchestration(
+            1 + (-1 if done.final_pass is None else done.final_pass), self.roster(), {}, done=done
+        )
+        self.journal.note(GLOBAL, "done", f"run {self.settings.run_id} ended: {done.reason}")
+        return done
+
+
+def _input(sealed: Sealed, round_: int) -> Input:
+    seal = sealed.seal
+    return Input.model_validate(
+        {
+            "site": sealed.ref.site,
+            "pass": sealed.ref.number,
+            "attempt": seal.attempt,
+            "model_sha256": seal.model_sha256,
+            "metrics_sha256": sealed.sha256,
+            "n_samples": seal.n_samples,
+            "staleness": round_ - sealed.ref.number,
+            "model_file": seal.model_file,
+        }
+    )

@@ -1,0 +1,339 @@
+"""The verbs that every site uses, the lead's own training included."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from stitch import layout
+from stitch.client.actor import Actor
+from stitch.client.calls import train_call
+from stitch.errors import ConfigError, HookOutput, ProtocolError
+from stitch.files import disk, write_file
+from stitch.hooks.inline import check_map
+from stitch.layout import GLOBAL, Event, PassRef, What
+from stitch.mirror import Sealed, Stage
+from stitch.sync.egress import check_counts, narrow
+from stitch.sync.status import Status
+from stitch.version import __version__
+from stitch.wire import Done, Join, Orchestration, Seal
+
+
+class SiteVerbs(Actor):
+    """`pull_global`, `push_local_model` and what stands around them."""
+
+    # -- paths and settings, as the seed names them ----------------------------------------------
+
+    @property
+    def num_passes(self) -> int:
+        """How many passes the run has, beyond pass 0."""
+        return self.settings.num_passes
+
+    @property
+    def data_dir(self) -> Path:
+        """The site's data; nothing in it ever leaves."""
+        return self.settings.data_dir
+
+    def model_path(self, pass_id: int) -> Path:
+        """Where this site's model of a pass is: the sealed one, else the staging path to write to."""
+        return self._model_path(PassRef(pass_id, self.site))
+
+    def metrics_path(self, pass_id: int) -> Path:
+        """Where this site's `metrics.json` of a pass is, or will be when it is sealed."""
+        return self.mirror.path(PassRef(pass_id, self.site).seal)
+
+    def global_model_path(self, pass_id: int) -> Path:
+        """Where global `pass_id` is: the sealed one to read; at the lead, until then, the one to write."""
+        return self._model_path(PassRef(pass_id)) if self.settings.is_lead else self._sealed_path(pass_id)
+
+    def _sealed_path(self, pass_id: int) -> Path:
+        return self.mirror.path(PassRef(pass_id).mirror_model(self.settings.hooks.model_ext))
+
+    def _model_path(self, ref: PassRef) -> Path:
+        sealed = self.mirror.sealed(ref)
+        return sealed.model if sealed else self.stage(ref).model_path(self.settings.hooks.model_ext)
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def done(self) -> Done | None:
+        """The end marker, once the lead has written it."""
+        if not self.documents.exists(layout.done()):
+            return None
+        stored = self.documents.read(layout.done(), Done)
+        return stored.doc if stored else None
+
+    def newest_global(self) -> int:
+        """The number of the newest global in the store; -1 before pass 0."""
+        self._newest = self.passes.newest(GLOBAL, at_least=self._newest)
+        return self._newest
+
+    def read_orchestration(self) -> dict[str, Any]:
+        """The lead's published view as a map; empty before the lead has begun."""
+        stored = self.documents.read(layout.orchestration(), Orchestration)
+        return stored.doc.model_dump(mode="json") if stored else {}
+
+    def has_local_model(self, pass_id: int) -> bool:
+        """Whether this site's pass is sealed here and its model hashes to the seal."""
+        return self.mirror.sealed(PassRef(pass_id, self.site)) is not None
+
+    def has_global_model(self, pass_id: int) -> bool:
+        """Whether global `pass_id` is sealed in the store."""
+        return self.passes.stat_seal(PassRef(pass_id)) is not None
+
+    def read_local_metrics(self, pass_id: int) -> dict[str, Any]:
+        """What the sealed pass reports back: `model_sha256`, `n_samples`, `metrics`.
+
+        Raises:
+            ProtocolError: the pass is not sealed here.
+        """
+        sealed = self.mirror.sealed(PassRef(pass_id, self.site))
+        if sealed is None:
+            raise ProtocolError(f"pass {pass_id} is not sealed here", hint="Train it first.")
+        seal = sealed.seal
+        return {
+            "model_sha256": seal.model_sha256,
+            "n_samples": seal.n_samples,
+            "metrics": dict(seal.metrics),
+        }
+
+    def resume_point(self) -> int:
+        """The pass this site works on next: one beyond the newest it has sealed, here or in the store."""
+        here = [ref.number for ref in self.mirror.passes(self.lane) if self.mirror.sealed(ref)]
+        return max([self.passes.newest(self.lane), *here]) + 1
+
+    # -- down ------------------------------------------------------------------------------------
+
+    def pull_global(self, pass_id: int) -> Status:
+        """Bring global `pass_id` into the mirror, verified.
+
+        Returns:
+            DOWNLOADED or ALREADY_SYNCED; NO_NEW_PASS while it is not there; RUN_COMPLETE when the
+            run ended before that pass; FAILED when the store could not be read.
+
+        Raises:
+            ProtocolError: its bytes do not match its seal, or another global is here under its number.
+        """
+        if not self.has_global_model(pass_id) and (done := self.done()) is not None:
+            final = -1 if done.final_pass is None else done.final_pass
+            return Status.RUN_COMPLETE if pass_id > final else Status.NO_NEW_PASS
+        return self.fetch_global(pass_id)[0]
+
+    def fetch_global(self, pass_id: int) -> tuple[Status, Sealed | None]:
+        """`pull_global` without looking at the end marker; gives the pass as well.
+
+        Raises:
+            ProtocolError: as for `pull_global`.
+        """
+        ref = PassRef(pass_id)
+        status, sealed = self.passes.pull(ref, progress=self.progress(self.lane, "pull", pass_id))
+        if status is Status.CONFLICT:
+            # The lead's own candidate that lost, or a store that was swapped: the store's seal holds.
+            aside = self.mirror.set_aside(ref)
+            self.journal.note(self.lane, "set_aside", f"global {pass_id}: another seal is published; {aside}")
+            status, sealed = self.passes.pull(ref)
+        if status is Status.DOWNLOADED and sealed is not None:
+            size = sealed.seal.model_bytes
+            text = f"global {pass_id}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
+            self.journal.note(self.lane, "pull", text, pass_id=pass_id, done=size, total=size)
+        return status, sealed
+
+    def wait_for_global(self, pass_id: int) -> Status:
+        """Poll until global `pass_id` is here or the run is over; for notebooks, `run` steps instead."""
+        while True:
+            status = self.pull_global(pass_id)
+            if status is not Status.NO_NEW_PASS or self.stop.wait(self.settings.poll_seconds):
+                return status
+
+    # -- up --------------------------------------------------------------------------------------
+
+    def push_local_model(self, pass_id: int, metrics: Mapping[str, Any] | None = None) -> Status:
+        """Seal the model at `model_path(pass_id)` and publish it; a sealed pass is pushed as it is.
+
+        Args:
+            pass_id: the site pass.
+            metrics: must hold `n_samples`; not needed when the pass is sealed here already.
+
+        Raises:
+            HookOutput: the metrics or the model cannot be used.
+            EgressRefused: they may not leave; nothing was sealed.
+            ConfigError: there is nothing to push.
+        """
+        ref = PassRef(pass_id, self.site)
+        sealed = self.mirror.sealed(ref)
+        if sealed is None:
+            if metrics is None:
+                raise ConfigError(f"pass {pass_id} is not sealed here", hint="Give its metrics.")
+            base = self._base(pass_id)
+            stage = self.stage(ref)
+            call = train_call(self.settings, stage, base=base.model, pass_id=pass_id, seed=self.seed(pass_id))
+            checked = check_map(call, metrics)
+            attempt = max(1, self.events.last_attempt(pass_id))
+            sealed = self.seal_site_pass(stage, base, attempt, checked.n_samples, checked.metrics)
+        return self.publish_site_pass(sealed)
+
+    def seal_site_pass(
+        self, stage: Stage, base: Sealed, attempt: int, n_samples: int, metrics: Mapping[str, float]
+    ) -> Sealed:
+        """Seal what the train hook made; the first seal of a pass wins.
+
+        Raises:
+            EgressRefused: too few samples, or a model that may not leave; nothing was sealed.
+        """
+        check_counts(n_samples, self.settings.egress)
+        model = stage.model_path(self.settings.hooks.model_ext)
+        if not model.is_file():
+            raise HookOutput(f"no model was written to {model.name}", hint="Write it to model_path(pass_id).")
+        seal = Seal.make(
+            lane=stage.ref.lane,
+            attempt=attempt,
+            base_pass=base.ref.number,
+            base_sha256=base.seal.model_sha256,
+            n_samples=n_samples,
+            metrics=narrow(metrics, self.settings.egress.metrics),
+            round_seed=self.seed(stage.ref.number),
+            **self.model_fields(stage),
+        )
+        sealed = self.mirror.seal(stage, seal)
+        self._stages.pop(stage.ref, None)
+        return sealed
+
+    def model_fields(self, stage: Stage) -> dict[str, Any]:
+        """The fields of a seal that every lane fills alike."""
+        ext = self.settings.hooks.model_ext
+        model = stage.model_path(ext)
+        digest = self.mirror.digest(model)
+        return {
+            "run_id": self.settings.run_id,
+            "pass_id": stage.ref.number,
+            "model_file": layout.stored_name("model", digest, ext),
+            "model_sha256": digest,
+            "model_bytes": model.stat().st_size,
+            "hooks_sha256": self.hooks_sha256,
+            "config_sha256": self.config_sha256,
+            "created_at": self.clock.now(),
+            "stitch_version": __version__,
+        }
+
+    def publish_site_pass(self, sealed: Sealed) -> Status:
+        """Push a sealed pass and report it back; adopts the seal that is there already."""
+        number = sealed.ref.number
+        seat = self.seats.get(self.lane)
+        begun = self.clock.monotonic()
+        status = self.passes.push(
+            sealed,
+            before_seal=seat.still if seat else lambda: None,
+            progress=self.progress(self.lane, "push", number),
+        )
+        if status is Status.CONFLICT:
+            return self.adopt_site_pass(number)
+        if status is Status.UPLOADED:
+            self.keep_copy(sealed)
+            size, seconds = sealed.seal.model_bytes, self.clock.monotonic() - begun
+            text = f"pass {number}: {size / 1e6:.1f} MB in {seconds:.1f} s, n_samples {sealed.seal.n_samples}"
+            self.journal.note(self.lane, "push", text, pass_id=number, done=size, total=size, seconds=seconds)
+        else:
+            self.journal.note(self.lane, "already_synced", f"pass {number}", pass_id=number)
+        self.report(sealed)
+        return status
+
+    def adopt_site_pass(self, pass_id: int) -> Status:
+        """Take over the seal that the store holds for our own pass, setting other work aside.
+
+        Returns:
+            ALREADY_SYNCED, or NO_NEW_PASS while the sealed model is not whole in the store.
+        """
+        ref = PassRef(pass_id, self.site)
+        status, sealed = self.passes.pull(ref)
+        if status is Status.CONFLICT:
+            aside = self.mirror.set_aside(ref)
+            self.journal.note(self.lane, "set_aside", f"pass {pass_id}: the store has another; {aside}")
+            status, sealed = self.passes.pull(ref)
+        if sealed is None:
+            return status
+        self.report(sealed)
+        return Status.ALREADY_SYNCED
+
+    def report(self, sealed: Sealed) -> None:
+        """Emit the pass's `completed` event; a seal implies it, so a missing one is repaired."""
+        self.emit(
+            sealed.ref.number,
+            Event.COMPLETED,
+            attempt=sealed.seal.attempt,
+            **self.read_local_metrics(sealed.ref.number),
+        )
+
+    def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> None:
+        """Create an event of this site's pass: started, completed, failed or evaluated.
+
+        Args:
+            pass_id: the site pass.
+            event: which; repeating one changes nothing.
+            attempt: the training attempt; by default the newest.
+            **fields: further fields of the event document.
+        """
+        number = attempt or max(1, self.events.last_attempt(pass_id))
+        self.events.emit(pass_id, Event(event), number, **fields)
+
+    def keep_copy(self, sealed: Sealed) -> None:
+        """Keep a copy of an upload in `output/final_no_phi/`, for whoever must be shown what left."""
+        folder = self.settings.output_dir / "final_no_phi" / self.settings.run_id / sealed.ref.folder
+        with disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(sealed.model, folder / sealed.model.name)
+            write_file(folder / "metrics.json", sealed.data, durable=False)
+
+    # -- liveness and membership -----------------------------------------------------------------
+
+    def join(self) -> None:
+        """Publish what this site runs, if that is new."""
+        fields = {
+            "run_id": self.settings.run_id,
+            "site": self.site,
+            "config_sha256": self.config_sha256,
+            "hooks_sha256": self.hooks_sha256,
+            "contract": self.settings.hooks.contract,
+            "stitch_version": __version__,
+        }
+        newest = 0
+        for entry in self.lanes.list(f"{self.lane}/join/"):
+            key = layout.parse(entry.key)
+            newest = max(newest, key.number) if key is not None and key.what is What.JOIN else newest
+        while newest and (stored := self.documents.read(layout.join(self.site, newest), Join)):
+            if all(getattr(stored.doc, name) == value for name, value in fields.items()):
+                return
+            newest += 1
+        doc = Join.make(created_at=self.clock.now(), **fields)
+        self.documents.create(layout.join(self.site, max(newest, 1)), doc)
+        self.journal.note(self.lane, "join", f"joined run {self.settings.run_id} as {self.site}")
+
+    def heartbeat(self, pass_id: int | None = None) -> None:
+        """Beat once: shows that this site lives.
+
+        Raises:
+            LaneLost: another process holds this site's lane.
+        """
+        seat = self.seat(self.lane)
+        if seat.take() is None:
+            seat.beat("training" if pass_id else "idle", pass_id)
+
+    @contextlib.contextmanager
+    def heartbeating(self, pass_id: int) -> Iterator[None]:
+        """Beat every `heartbeat_minutes` in the background while the block trains pass `pass_id`."""
+        seat = self.seat(self.lane)
+        seat.take()
+        seat.tell("training", pass_id)
+        try:
+            yield
+        finally:
+            seat.tell("waiting", pass_id)
+
+    def _base(self, pass_id: int) -> Sealed:
+        _, base = self.fetch_global(pass_id - 1)
+        if base is None:
+            raise ConfigError(
+                f"global {pass_id - 1} is not in the store yet", hint="Pull it first: wait_for_global."
+            )
+        return base

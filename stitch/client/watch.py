@@ -1,0 +1,137 @@
+"""The lead's look at the sites: who has sealed, who works, who is silent, who cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from stitch import layout
+from stitch.clock import Clock
+from stitch.errors import StoreError
+from stitch.layout import Event, PassRef, What
+from stitch.store.lanes import Lanes
+from stitch.views.liveness import LATE
+from stitch.views.site_state import Progress, site_state
+from stitch.views.status import Beat
+
+_READERS = 8
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """One look at who has sealed a pass.
+
+    Attributes:
+        sealed: the site's seal in the store, by site, with the store's time.
+        unreadable: sites whose lane could not be read, and why: unknown, not missing (law 7).
+    """
+
+    sealed: Mapping[str, datetime]
+    unreadable: Mapping[str, str]
+
+
+class SiteWatch:
+    """Asks only about sites not yet done, in parallel; looks at liveness more rarely.
+
+    Args:
+        lanes: the stores.
+        clock: this machine's monotonic clock.
+        heartbeat_minutes: the beat that sites keep.
+    """
+
+    def __init__(self, lanes: Lanes, clock: Clock, heartbeat_minutes: float) -> None:
+        self.lanes = lanes
+        self._clock = clock
+        self._limit = LATE * heartbeat_minutes * 60
+        self._every = min(60.0, heartbeat_minutes * 30)
+        self._pass_id = -1
+        self._sealed: dict[str, datetime] = {}
+        self._status: dict[str, str] = {}
+        self._looked: float | None = None
+        self._beats: dict[str, tuple[str, float]] = {}
+
+    def ready(self, pass_id: int, expected: Iterable[str]) -> Ready:
+        """Which sites have sealed site pass `pass_id`."""
+        if pass_id != self._pass_id:
+            self._pass_id, self._sealed, self._looked = pass_id, {}, None
+        missing = sorted(set(expected) - self._sealed.keys())
+        unreadable: dict[str, str] = {}
+        for site, answer in zip(missing, self._ask(self._stat, missing), strict=True):
+            if isinstance(answer, StoreError):
+                unreadable[site] = str(answer)
+            elif isinstance(answer, datetime):
+                self._sealed[site] = answer
+        return Ready(dict(self._sealed), unreadable)
+
+    def forget(self, site: str) -> None:
+        """Ask about a site again: its seal was there and could not be used."""
+        self._sealed.pop(site, None)
+
+    def status(self, pass_id: int, expected: Iterable[str], ready: Ready) -> dict[str, str]:
+        """`site_status` of the orchestration: a word for every expected site.
+
+        Lanes of sites not yet done are listed at most twice a heartbeat.
+        """
+        now = self._clock.monotonic()
+        sites = sorted(expected)
+        due = self._looked is None or now - self._looked >= self._every
+        waiting = [site for site in sites if site not in ready.sealed and site not in ready.unreadable]
+        if due:
+            self._looked = now
+            words = self._ask(lambda site: self._word(site, pass_id), waiting)
+            for site, word in zip(waiting, words, strict=True):
+                self._status[site] = "unreadable" if isinstance(word, StoreError) else str(word)
+        status = {site: self._status.get(site, "never seen") for site in sites}
+        status |= dict.fromkeys(ready.sealed, "completed") | dict.fromkeys(ready.unreadable, "unreadable")
+        return {site: status[site] for site in sites}
+
+    def _ask(self, question: Callable[[str], A], sites: Sequence[str]) -> list[A | StoreError]:
+        def safely(site: str) -> A | StoreError:
+            try:
+                return question(site)
+            except StoreError as error:
+                return error
+
+        if len(sites) < 2:
+            return [safely(site) for site in sites]
+        with ThreadPoolExecutor(max_workers=min(_READERS, len(sites))) as pool:
+            return list(pool.map(safely, sites))
+
+    def _stat(self, site: str) -> datetime | None:
+        entry = self.lanes.stat(PassRef(self._pass_id, site).seal)
+        return entry.modified if entry else None
+
+    def _word(self, site: str, pass_id: int) -> str:
+        lane = layout.site_lane(site)
+        started = failed = 0
+        beat: Beat | None = None
+        seen = False
+        for entry in self.lanes.list(f"{lane}/events/"):
+            key = layout.parse(entry.key)
+            if key is None:
+                continue
+            seen = True
+            if key.what is What.HEARTBEAT:
+                beat = self._beat(lane, entry.etag, entry.modified)
+            elif key.number == pass_id and key.name == Event.STARTED:
+                started = max(started, key.attempt)
+            elif key.number == pass_id and key.name == Event.FAILED:
+                failed = max(failed, key.attempt)
+        now = Progress(seen, sealed=None, arriving=False, started=started, failed=failed, failure=None)
+        return str(site_state(now, beat, wanted=pass_id, finished=False)[0].value)
+
+    def _beat(self, lane: str, etag: str, modified: datetime) -> Beat:
+        if self.lanes.traits(lane).server_time:
+            age = (self.lanes.now(lane) - modified).total_seconds()
+        else:
+            if self._beats.get(lane, ("", 0.0))[0] != etag:
+                self._beats[lane] = (etag, self._clock.monotonic())
+            age = self._clock.monotonic() - self._beats[lane][1]
+        return Beat(
+            at=modified, age_s=age, age_by=None, state=None, pass_id=None, host="", late=age > self._limit
+        )

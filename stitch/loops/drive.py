@@ -1,0 +1,238 @@
+"""The one place that waits: drives loops turn after turn, quick at first, slower while nothing comes.
+
+A turn that fails for a reason that may pass (network, token, a file still arriving) is reported and
+tried again for `give_up_after`; every other error ends the run with its exit code.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stitch.client import Client, Listener, Setup
+from stitch.config import Settings
+from stitch.errors import (
+    BadDocument,
+    ConfigError,
+    DigestMismatch,
+    DiskError,
+    NotFound,
+    StitchError,
+    StoreDenied,
+    StoreError,
+)
+from stitch.hooks.call import HookName, HookStopped
+from stitch.hooks.inline import FunctionRunner, HookFunction
+from stitch.layout import GLOBAL
+from stitch.loops.lead import Lead
+from stitch.loops.local import Local
+from stitch.rounds import Turn
+
+FIRST_WAIT_NEAR_S = 0.2
+FIRST_WAIT_FAR_S = 1.0
+GROWTH = 1.5
+
+Loop = Local | Lead
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a run ended.
+
+    Attributes:
+        final_pass: the last global that counts; None when none was published.
+        reason: what the end marker says.
+    """
+
+    final_pass: int | None
+    reason: str
+
+
+def run(
+    settings: Settings,
+    *,
+    stop: threading.Event,
+    listeners: Sequence[Listener] = (),
+    take_over: bool = False,
+) -> Finished | None:
+    """Work until the end marker; None when `stop` was set.
+
+    Args:
+        settings: this actor's; at the lead both loops run.
+        stop: set it to end the hook, release the lanes and leave a resumable state.
+        listeners: told of every step and transfer.
+        take_over: claim a lane that another machine seems to hold.
+
+    Raises:
+        StitchError: a person is needed, or a passing trouble lasted for `give_up_after`.
+    """
+    setup = Setup(stop=stop, listeners=listeners, take_over=take_over)
+    return drive(Client(settings, setup))
+
+
+def step(settings: Settings, *, stop: threading.Event, listeners: Sequence[Listener] = ()) -> Turn:
+    """One turn of each loop of this actor, for cron and schedulers; the lane is released after it.
+
+    Raises:
+        StitchError: the turn failed.
+        HookStopped: `stop` was set.
+    """
+    client = Client(settings, Setup(stop=stop, listeners=listeners))
+    try:
+        turns = [loop.step() for loop in loops_of(client)]
+    finally:
+        client.close()
+    for state in ("acted", "waiting"):
+        for turn in turns:
+            if turn.state == state:
+                return turn
+    return turns[0]
+
+
+def run_local(client: Client, train_fn: HookFunction | None = None) -> Finished | None:
+    """Drive one site's loop to the end of the run.
+
+    Args:
+        client: the site's.
+        train_fn: called as `train_fn(global_path=, out_path=, data_dir=)` in this process; by
+            default the project's own hook, in a child process.
+    """
+    if train_fn is not None:
+        client.runner = FunctionRunner({"train": train_fn})
+    return drive(client, loops=[Local(client)])
+
+
+def run_lead(
+    client: Client, train_fn: HookFunction | None = None, aggregate_fn: HookFunction | None = None
+) -> Finished | None:
+    """Drive the lead's loop, and its own training beside it, to the end of the run.
+
+    Args:
+        client: the lead's.
+        train_fn: as for `run_local`; called with `global_path=None` for pass 0.
+        aggregate_fn: called as `aggregate_fn(site_dir=, out_path=)` in this process.
+
+    Raises:
+        ConfigError: one function was given without the other.
+    """
+    if (train_fn is None) != (aggregate_fn is None):
+        raise ConfigError("run_lead needs both functions or neither", hint="Give train_fn and aggregate_fn.")
+    if train_fn is not None and aggregate_fn is not None:
+        functions: dict[HookName, HookFunction] = {"train": train_fn, "aggregate": aggregate_fn}
+        client.runner = FunctionRunner(functions)
+    return drive(client)
+
+
+def loops_of(client: Client) -> list[Loop]:
+    """The loops of this actor: at the lead its own training and the rounds, independent of each other."""
+    return [Lead(client), Local(client)] if client.settings.is_lead else [Local(client)]
+
+
+def drive(client: Client, *, loops: Sequence[Loop] | None = None) -> Finished | None:
+    """Drive loops, each in a thread of its own, until all are done, one fails, or `client.stop` is set.
+
+    Raises:
+        StitchError: the first error that ended a loop; the others were stopped.
+    """
+    loops = loops_of(client) if loops is None else loops
+    drivers = [_Driver(client, loop) for loop in loops]
+    threads = [threading.Thread(target=driver.run, name=driver.loop.name) for driver in drivers[1:]]
+    try:
+        for thread in threads:
+            thread.start()
+        drivers[0].run()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        client.stop.set()
+        raise
+    finally:
+        for thread in threads:
+            thread.join()
+        client.close()
+    errors = [driver.error for driver in drivers if driver.error is not None]
+    if client.lost is not None:
+        raise client.lost
+    if errors:
+        raise errors[0]
+    turns = [driver.turn for driver in drivers]
+    if any(turn is None or turn.state != "done" for turn in turns):
+        return None
+    last = turns[0]
+    assert last is not None  # noqa: S101  just checked
+    return Finished(last.final_pass, last.why.removeprefix("run complete: "))
+
+
+class _Driver:
+    """One loop's thread: turns, waits, and the patience with trouble that may pass."""
+
+    def __init__(self, client: Client, loop: Loop) -> None:
+        self.client = client
+        self.loop = loop
+        self.turn: Turn | None = None
+        self.error: BaseException | None = None
+        self._lane = GLOBAL if isinstance(loop, Lead) else client.lane
+        self._ever = False
+        self._failing_since: float | None = None
+        self._said = ""
+
+    def run(self) -> None:
+        """Turn after turn; leaves `turn` or `error` behind."""
+        try:
+            self._run()
+        except HookStopped:
+            return
+        except BaseException as error:  # noqa: BLE001  handed to the thread that joins us
+            self.error = error
+            self.client.stop.set()
+
+    def _run(self) -> None:
+        first = FIRST_WAIT_FAR_S if self.client.far else FIRST_WAIT_NEAR_S
+        poll = self.client.settings.poll_seconds
+        wait = min(first, poll)
+        while not self.client.stop.is_set():
+            turn = self._turn()
+            if turn is not None and turn.state == "done":
+                self.turn = turn
+                return
+            if turn is not None and turn.state == "acted":
+                wait = min(first, poll)
+                continue
+            self.client.stop.wait(wait)
+            wait = min(wait * GROWTH, poll)
+
+    def _turn(self) -> Turn | None:
+        """One turn; None when it failed for a reason that may pass."""
+        try:
+            turn = self.loop.step()
+        except (StoreError, DigestMismatch, BadDocument) as error:
+            self._be_patient(error)
+            return None
+        self._ever, self._failing_since = True, None
+        self._say("wait", turn.why if turn.state == "waiting" else "")
+        return turn
+
+    def _be_patient(self, error: StitchError) -> None:
+        """Report a trouble that may pass, or raise it when patience is at its end."""
+        if isinstance(error, DiskError) or (isinstance(error, StoreDenied | NotFound) and not self._ever):
+            raise error
+        now = self.client.clock.monotonic()
+        self._failing_since = self._failing_since if self._failing_since is not None else now
+        if now - self._failing_since >= self.client.settings.give_up_after:
+            raise error
+        self._say("error", f"{error} ({error.hint}) Trying again.")
+        if isinstance(error, StoreDenied):
+            self._reopen()
+
+    def _reopen(self) -> None:
+        try:
+            self.client.reopen()
+        except ConfigError as error:
+            self._say("error", f"{error} ({error.hint})")
+
+    def _say(self, step: str, text: str) -> None:
+        """A line for people when it is a new one."""
+        if text and text != self._said:
+            self.client.journal.note(self._lane, "error" if step == "error" else "wait", text)
+        self._said = text

@@ -1,0 +1,239 @@
+"""A site's loop as one idempotent step: look, then train, publish, or wait (DESIGN §3, the actors).
+
+Nothing is remembered that a fresh process could not read from store and mirror (law 4); what is
+kept between steps only saves requests.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from stitch import layout
+from stitch.client import Client
+from stitch.client.calls import evaluate_call, train_call
+from stitch.errors import EgressRefused, HookError
+from stitch.files import disk
+from stitch.layout import Event, PassRef, What
+from stitch.mirror import Sealed, Stage
+from stitch.rounds import Turn
+from stitch.sync.egress import check_counts, narrow
+from stitch.sync.lease import Holder
+from stitch.sync.status import Status
+from stitch.wire import MAX_BYTES, Done
+
+QUIET_POLLS = 10
+"""A waiting site looks at orchestration alone, and every tenth time at the files that count."""
+
+
+class Local:
+    """Turns of one site's loop."""
+
+    name = "local"
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._prepared = False
+        self._waiting: Turn | None = None
+        self._quiet = 0
+        self._seen = ""
+
+    def step(self) -> Turn:
+        """One turn; returns at once, also when there is nothing to do.
+
+        Raises:
+            HookError: the train hook failed; its pass is trained again by the next process.
+            LaneLost: another process works for this site now.
+            StoreError, ProtocolError: as they come; the next turn begins afresh.
+        """
+        if self._waiting is not None and self._nothing_new():
+            return self._waiting
+        turn = self._look()
+        self._waiting = turn if turn.state == "waiting" else None
+        return turn
+
+    def _nothing_new(self) -> bool:
+        """One conditional request: has the lead published anything since the last look?"""
+        self._quiet += 1
+        got = self.client.lanes.read(layout.orchestration(), limit=MAX_BYTES, unless=self._seen)
+        etag = got[0].etag if got else ""
+        if etag != self._seen or self._quiet >= QUIET_POLLS:
+            self._seen, self._quiet = etag, 0
+            return False
+        return True
+
+    def _look(self) -> Turn:
+        client = self.client
+        done = client.done()
+        if done is not None:
+            return self._finish(done.final_pass, done)
+        if not client.check_manifest():
+            return Turn("waiting", "the lead has not begun the run")
+        seat = client.seat(client.lane)
+        holder = seat.take()
+        if holder is not None:
+            return Turn("waiting", lane_is_held(client.lane, holder))
+        newest = client.newest_global()
+        self._prepare(newest + 1)
+        if newest < 0:
+            return Turn("waiting", "waiting for global 0")
+        return self._work(newest)
+
+    def _work(self, newest: int) -> Turn:
+        client = self.client
+        ref = PassRef(newest + 1, client.site)
+        sealed = client.mirror.sealed(ref)
+        if client.passes.stat_seal(ref) is not None:
+            if sealed is None or client.passes.push(sealed) is Status.CONFLICT:
+                client.adopt_site_pass(ref.number)
+            else:
+                client.report(sealed)
+            return self._wait(ref.number)
+        if sealed is not None:
+            client.publish_site_pass(sealed)
+            return Turn("acted", f"published pass {ref.number}", ref.number)
+        _, base = client.fetch_global(newest)
+        if base is None:
+            return Turn("waiting", f"global {newest} is not whole in the store yet", newest)
+        if base.seal.final:
+            return self._finish(newest, None)
+        client.publish_site_pass(self._train(ref, base))
+        return Turn("acted", f"trained and published pass {ref.number}", ref.number)
+
+    def _wait(self, pass_id: int) -> Turn:
+        self.client.seat(self.client.lane).tell("waiting", pass_id)
+        return Turn("waiting", f"waiting for global {pass_id}", pass_id)
+
+    # -- once a process --------------------------------------------------------------------------
+
+    def _prepare(self, wanted: int) -> None:
+        """End survivors, join, and set aside what no round can use any more."""
+        if self._prepared:
+            return
+        client = self.client
+        client.clear_stages(client.lane)
+        client.join()
+        there = set()
+        for entry in client.lanes.list(f"{client.lane}/pass_"):
+            key = layout.parse(entry.key)
+            if key is not None and key.what is What.SEAL:
+                there.add(key.ref)
+        for ref in client.mirror.passes(client.lane):
+            if ref.number < wanted and ref not in there:
+                aside = client.mirror.set_aside(ref)
+                text = f"pass {ref.number} was never published and its round is over; kept in {aside}"
+                client.journal.note(client.lane, "set_aside", text, pass_id=ref.number)
+        self._prepared = True
+
+    # -- training --------------------------------------------------------------------------------
+
+    def _train(self, ref: PassRef, base: Sealed) -> Sealed:
+        client = self.client
+        seat = client.seat(client.lane)
+        seat.still()
+        attempt = client.events.last_attempt(ref.number) + 1
+        client.emit(
+            ref.number,
+            Event.STARTED,
+            attempt=attempt,
+            base_pass=base.ref.number,
+            base_sha256=base.seal.model_sha256,
+        )
+        client.drop_stage(ref)
+        stage = client.stage(ref)
+        self._carry_state(stage)
+        seat.tell("training", ref.number)
+        client.journal.note(client.lane, "train", f"pass {ref.number} from global {base.ref.number}")
+        call = train_call(
+            client.settings, stage, base=base.model, pass_id=ref.number, seed=client.seed(ref.number)
+        )
+        try:
+            result = client.runner.run(call, stop=client.stop)
+            sealed = client.seal_site_pass(stage, base, attempt, result.n_samples, result.metrics)
+        except (HookError, EgressRefused) as error:
+            self._failed(ref, attempt, error)
+            raise
+        finally:
+            seat.tell("waiting", ref.number)
+        text = f"pass {ref.number}: n_samples {result.n_samples}, {result.seconds:.1f} s"
+        client.journal.note(client.lane, "seal", text, pass_id=ref.number, seconds=result.seconds)
+        return sealed
+
+    def _carry_state(self, stage: Stage) -> None:
+        """The hook's private state of the newest pass sealed here, as it was committed."""
+        client = self.client
+        for ref in reversed(client.mirror.passes(client.lane)):
+            state = client.mirror.root / ref.folder / "state"
+            if ref.number < stage.ref.number and state.is_dir():
+                with disk(stage.state_dir):
+                    shutil.copytree(state, stage.state_dir)
+                return
+
+    def _failed(self, ref: PassRef, attempt: int, error: HookError | EgressRefused) -> None:
+        client = self.client
+        hook = error if isinstance(error, HookError) else None
+        told = client.settings.egress.error_messages
+        client.trail.last_error(
+            error,
+            pass_id=ref.number,
+            phase="training",
+            model_path=client.stage(ref).model_path(client.settings.hooks.model_ext),
+        )
+        client.journal.note(client.lane, "error", str(error), pass_id=ref.number)
+        client.emit(
+            ref.number,
+            Event.FAILED,
+            attempt=attempt,
+            hook="train",
+            exception=(hook.kind if hook and hook.kind else type(error).__name__)[:200],
+            where=(hook.where[:200] if hook and hook.where else None),
+            message=str(error)[:500] if told else None,
+        )
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def _finish(self, final: int | None, done: Done | None) -> Turn:
+        client = self.client
+        if final is not None:
+            _, sealed = client.fetch_global(final)
+            if sealed is None:
+                return Turn("waiting", f"global {final} is not whole in the store yet", final)
+            self._evaluate(sealed)
+        why = done.reason if done else "final global"
+        return Turn("done", f"run complete: {why}", final, final_pass=final)
+
+    def _evaluate(self, sealed: Sealed) -> None:
+        client = self.client
+        spec, number = client.settings.hooks.evaluate, sealed.ref.number
+        if spec is None or client.events.has(number, Event.EVALUATED, 1):
+            return
+        stage = client.stage(PassRef(number, client.site, 1))
+        call = evaluate_call(client.settings, stage, spec, model=sealed.model, pass_id=number)
+        try:
+            result = client.runner.run(call, stop=client.stop)
+            check_counts(result.n_samples, client.settings.egress)
+        except (HookError, EgressRefused) as error:
+            client.trail.last_error(error, pass_id=number, phase="evaluating", model_path=sealed.model)
+            client.journal.note(client.lane, "error", str(error), pass_id=number)
+            raise
+        finally:
+            client.drop_stage(stage.ref)
+        client.emit(
+            number,
+            Event.EVALUATED,
+            attempt=1,
+            model_sha256=sealed.seal.model_sha256,
+            n_samples=result.n_samples,
+            metrics=narrow(result.metrics, client.settings.egress.metrics),
+        )
+        client.journal.note(client.lane, "evaluate", f"global {number}", pass_id=number)
+
+
+def lane_is_held(lane: str, holder: Holder) -> str:
+    """One line for the person whose process waits."""
+    if holder.here:
+        return f"another process on this machine works for {lane}: stop it, or stop this one"
+    age = "" if holder.age_s is None else f", last beat {holder.age_s:.0f} s ago"
+    return (
+        f"{holder.host} holds {lane}{age}; it is free {holder.limit_s:.0f} s after the last beat"
+        " (--take-over claims it now)"
+    )
