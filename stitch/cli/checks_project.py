@@ -19,7 +19,7 @@ from stitch.config.explain import nearest
 from stitch.config.settings import Settings
 from stitch.config.text import read_text
 from stitch.config.urls import repair_url
-from stitch.errors import DiskError, StitchError
+from stitch.errors import DiskError, HookError, StitchError
 from stitch.hooks import HookName, HookSpec, check_spec, risky_extension
 
 _SYNCED = re.compile(
@@ -108,12 +108,19 @@ def hooks(settings: Settings) -> Iterator[Check]:
     for hook, spec in wanted.items():
         if spec is None:
             continue
+        name = f"hook {hook}"
         try:
             check_spec(settings.root, spec, hook=hook)
+        except HookError as error:
+            # The hook's own words are for the person at this machine; they never leave it (law 8).
+            said = error.detail.strip().rpartition("\n")[2]
+            finding = f"{error} ({said})" if said else str(error)
+            todo = "Correct the hook, or install what it imports: `uv sync`."
+            yield broken(name, finding, todo=todo, kind=type(error))
         except StitchError as error:
-            yield fail(f"hook {hook}", error)
+            yield fail(name, error)
         else:
-            yield ok(f"hook {hook}", spec if isinstance(spec, str) else " ".join(spec))
+            yield ok(name, spec if isinstance(spec, str) else " ".join(spec))
 
 
 def model_format(settings: Settings) -> Iterator[Check]:

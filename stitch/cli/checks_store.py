@@ -23,6 +23,7 @@ from stitch.wire import MAX_BYTES, Heartbeat
 
 _SOON = timedelta(days=14)
 _SKEW_S = 120.0
+_BEATS = "rw"  # what a heartbeat's own token must allow; it may be for that one file
 _LETTERS = {"r": "read", "c": "create", "w": "overwrite", "l": "list"}
 
 
@@ -39,7 +40,7 @@ def urls_in_use(settings: Settings) -> dict[str, tuple[str, str]]:
         (urls.global_, "global", "rlcw" if settings.is_lead else "rl"),
         (urls.site, settings.site, "rlc"),
     ]
-    wanted += [(urls.heartbeat, "heartbeat", "rw")]
+    wanted += [(urls.heartbeat, "heartbeat", _BEATS)]
     if settings.is_lead:
         wanted += [(url, site, "rl") for site, url in urls.lanes.items() if site != settings.site]
     found: dict[str, tuple[str, str]] = {}
@@ -83,7 +84,7 @@ def tokens(settings: Settings, now: datetime) -> Iterator[Check]:
 
 def _token(name: str, facts: SasFacts, letters: str, now: datetime) -> Iterator[Check]:
     missing = facts.lacks("".join(sorted(set(letters))))
-    if facts.scope == "one blob":
+    if facts.scope == "one blob" and set(letters) - set(_BEATS):
         yield _refused(name, "is for one file, not for the container", "with sr=c (container)")
     elif facts.expires and facts.expires <= now:
         yield _refused(name, f"expired on {facts.expires:%Y-%m-%d %H:%M} UTC", "that is valid longer")

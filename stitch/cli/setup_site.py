@@ -241,7 +241,7 @@ def updated_env(text: str, values: Mapping[str, str]) -> str:
     """
     lines: list[str] = []
     left = dict(values)
-    for one in statements(text, file=".env"):
+    for one in statements(text.rstrip("\n"), file=".env"):
         if one.name in left:
             lines.append(f'{one.name}="{left.pop(one.name)}"')
         elif not (one.name in values or (STORE in values and is_store_variable(one.name))):
