@@ -14,7 +14,7 @@ from stitch.hooks.call import HookCall
 _SECRET_NAME = re.compile(
     r"STITCH_|AZURE_|(?:IDENTITY|MSI)_(?:ENDPOINT|HEADER|SECRET)\Z|(?:\w+_)?SAS(?:_\w+)?\Z", re.IGNORECASE
 )
-_SECRET_VALUE = re.compile(r"\bsig(?:=|%3d)|SharedAccess(?:Signature|Key)|AccountKey=", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"sig(?:=|%(?:25)*3d)|SharedAccess(?:Signature|Key)|AccountKey=", re.IGNORECASE)
 
 RUN_MARK = "STITCH_HOOK_RUN"
 """Carried by every process of one hook run, however deep: a survivor is known by it."""
