@@ -8,145 +8,91 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import truststore
-
-from stitch.cli.checks import Check, broken, ok, warn
-from stitch.errors import StoreUnavailable
+from stitch.cli.checks import Check, broken, fail, ok, warn
+from stitch.errors import ConfigError, StoreUnavailable
+from stitch.store.tls import proxy_for, seen_issuer, trust
 
 _PATIENCE_S = 10.0
 _MICROSOFT = ("microsoft", "digicert")
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    """An HTTP proxy; `login` is never shown."""
-
-    host: str
-    port: int
-    login: str
-
-    def __str__(self) -> str:
-        """Host and port."""
-        return f"{self.host}:{self.port}"
-
-
-def proxy_for(host: str, environ: Mapping[str, str]) -> Proxy | None:
-    """The proxy that the environment names for a host; None for a direct connection.
-
-    Raises:
-        ValueError: HTTPS_PROXY is no URL.
-    """
-    folded = {name.lower(): value for name, value in environ.items() if value}
-    url = folded.get("https_proxy", "")
-    if not url or _bypassed(host, folded.get("no_proxy", "")):
-        return None
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    if not parts.hostname:
-        raise ValueError("HTTPS_PROXY names no host")
-    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
-    return Proxy(parts.hostname, parts.port or 8080, login)
-
-
-def _bypassed(host: str, no_proxy: str) -> bool:
-    """Whether NO_PROXY, a comma-separated list of hosts and domains, names the host."""
-    listed = (entry.strip().lower().lstrip("*").lstrip(".") for entry in no_proxy.split(","))
-    return no_proxy.strip() == "*" or any(
-        entry and (host == entry or host.endswith("." + entry)) for entry in listed
-    )
-
-
 def network(endpoint: str, environ: Mapping[str, str], *, ca_bundle: Path | None) -> Iterator[Check]:
     """Proxy and certificates on the way to `https://host[:port]`."""
-    parts = urlsplit(endpoint)
-    host = parts.hostname or ""
-    if parts.scheme != "https":
-        if re.fullmatch(r"localhost|127\..*|\[?::1\]?", host):
+    host = urlsplit(endpoint).hostname or ""
+    if urlsplit(endpoint).scheme != "https":
+        if re.fullmatch(r"localhost|127\..*|::1", host):
             yield ok("tls", f"{host} is this machine: plain HTTP")
         else:
             yield warn("tls", f"plain HTTP to {host}: anyone on the way can read it", todo="Use https://.")
         return
-    try:
-        proxy = proxy_for(host, environ)
-    except ValueError:
+    proxy = proxy_for(endpoint, environ)
+    if proxy and not _is_url(proxy):
         yield broken("proxy", "HTTPS_PROXY is no URL", todo="Write HTTPS_PROXY=http://host:port.")
         return
-    yield ok("proxy", f"{proxy} (HTTPS_PROXY)" if proxy else f"none for {host}")
+    yield ok("proxy", _shown(proxy) if proxy else f"none for {host}")
     try:
-        yield _certificate(host, parts.port or 443, proxy, ca_bundle)
-    except OSError as error:
-        yield _unreachable(error, host, proxy)
+        context = trust(ca_bundle)
+    except ConfigError as error:
+        yield fail("tls", error)
+        return
+    yield _certificate(endpoint, proxy, context, ca_bundle)
 
 
-def _certificate(host: str, port: int, proxy: Proxy | None, ca_bundle: Path | None) -> Check:
-    trusted = f"trusted by {ca_bundle.name}" if ca_bundle else "trusted by the operating system"
+def _is_url(proxy: str) -> bool:
     try:
-        context: ssl.SSLContext = (
-            ssl.create_default_context(cafile=ca_bundle)
-            if ca_bundle
-            else truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        )
-    except (OSError, ssl.SSLError):
-        return broken(
-            "tls", f"store.ca_bundle {ca_bundle} holds no certificates", todo="Give the path of a .pem file."
-        )
+        return bool(urlsplit(proxy).hostname and urlsplit(proxy).port is not False)
+    except ValueError:
+        return False
+
+
+def _shown(proxy: str) -> str:
+    """The proxy without its login."""
+    return urlsplit(proxy).netloc.rpartition("@")[2]
+
+
+def _certificate(endpoint: str, proxy: str, context: ssl.SSLContext, ca_bundle: Path | None) -> Check:
+    host = urlsplit(endpoint).hostname or ""
     try:
-        issuer = _issuer(host, port, proxy, context)
+        _handshake(endpoint, proxy, context)
     except ssl.SSLCertVerificationError as error:
-        blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        blind.check_hostname, blind.verify_mode = False, ssl.CERT_NONE  # only to read who signed it
-        signer = _issuer(host, port, proxy, blind)
+        issuer = seen_issuer(endpoint, proxy=proxy) or "unknown"
         return broken(
             "tls",
-            f"{host}: the certificate of issuer {signer!r} is not trusted ({error.verify_message})",
+            f"{host}: the certificate of issuer {issuer!r} is not trusted ({error.verify_message})",
             todo="Ask IT for the network's root certificate as .pem and set [store] ca_bundle to it.",
             kind=StoreUnavailable,
         )
-    inspected = host.endswith(".core.windows.net") and not issuer.lower().startswith(_MICROSOFT)
-    return ok(
-        "tls", f"{host}: issuer {issuer!r}, {trusted}" + ("; this network inspects TLS" if inspected else "")
-    )
+    except (OSError, http.client.HTTPException) as error:
+        return _unreachable(error, host, _shown(proxy))
+    issuer = seen_issuer(endpoint, proxy=proxy) or "unknown"
+    trusted = f"trusted by {ca_bundle.name}" if ca_bundle else "trusted by the operating system"
+    foreign = host.endswith(".core.windows.net") and not any(name in issuer.lower() for name in _MICROSOFT)
+    inspected = "; this network inspects TLS" if foreign else ""
+    return ok("tls", f"{host}: issuer {issuer!r}, {trusted}{inspected}")
 
 
-def _issuer(host: str, port: int, proxy: Proxy | None, context: ssl.SSLContext) -> str:
-    """Connect and say who signed the server's certificate. Nothing is requested."""
-    where = (proxy.host, proxy.port) if proxy else (host, port)
+def _handshake(endpoint: str, proxy: str, context: ssl.SSLContext) -> None:
+    """Connect as the store will, and request nothing."""
+    to, via = urlsplit(endpoint), urlsplit(proxy)
+    where = (via.hostname or "", via.port or 80) if proxy else (to.hostname or "", to.port or 443)
     connection = http.client.HTTPSConnection(*where, context=context, timeout=_PATIENCE_S)
     if proxy:
-        login = base64.b64encode(proxy.login.encode()).decode()
-        headers = {"Proxy-Authorization": f"Basic {login}"} if proxy.login else {}
-        connection.set_tunnel(host, port, headers=headers)
+        login = base64.b64encode(f"{unquote(via.username or '')}:{unquote(via.password or '')}".encode())
+        headers = {"Proxy-Authorization": f"Basic {login.decode()}"} if via.username else {}
+        connection.set_tunnel(to.hostname or "", to.port or 443, headers=headers)
     try:
         connection.connect()
-        sock = connection.sock
-        der = sock.getpeercert(binary_form=True) if isinstance(sock, ssl.SSLSocket) else None
     finally:
         connection.close()
-    return _issuer_name(der or b"")
 
 
-def _issuer_name(der: bytes) -> str:
-    from cryptography import x509  # noqa: PLC0415  slow to import, and comes with the Azure SDK
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415  as above
-
-    try:
-        issuer = x509.load_der_x509_certificate(der).issuer
-    except ValueError:
-        return "unknown"
-    parts = [
-        *issuer.get_attributes_for_oid(NameOID.ORGANIZATION_NAME),
-        *issuer.get_attributes_for_oid(NameOID.COMMON_NAME),
-    ]
-    return ", ".join(str(part.value) for part in parts) or "unknown"
-
-
-def _unreachable(error: OSError, host: str, proxy: Proxy | None) -> Check:
+def _unreachable(error: Exception, host: str, proxy: str) -> Check:
     """Name resolution, the proxy's login and the rest told apart."""
     if isinstance(error, socket.gaierror):
-        who = proxy.host if proxy else host
+        who = proxy or host
         finding, todo = f"the host {who} cannot be resolved", "Check the URL, the VPN, and HTTPS_PROXY."
     elif "407" in str(error):
         finding, todo = (

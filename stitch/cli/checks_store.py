@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from stitch import layout
@@ -13,9 +13,9 @@ from stitch.cli.checks_network import network
 from stitch.cli.checks_project import synced_part
 from stitch.client.lanes import open_lanes
 from stitch.clock import Clock
-from stitch.config.sas import SasFacts, describe_sas
 from stitch.config.settings import Settings
 from stitch.errors import AlreadyExists, ConfigError, NotFound, StitchError, StoreDenied
+from stitch.store.azure_sas import Need, SasFacts, read_sas
 from stitch.store.base import Match
 from stitch.store.lanes import Lanes
 from stitch.store.open import parse_location
@@ -23,8 +23,9 @@ from stitch.wire import MAX_BYTES, Heartbeat
 
 _SOON = timedelta(days=14)
 _SKEW_S = 120.0
-_BEATS = "rw"  # what a heartbeat's own token must allow; it may be for that one file
-_LETTERS = {"r": "read", "c": "create", "w": "overwrite", "l": "list"}
+_READ: frozenset[Need] = frozenset({"read", "list"})
+_BEAT: frozenset[Need] = frozenset({"read", "overwrite"})  # a heartbeat's own token may be for that one file
+_LETTERS: dict[Need, str] = {"read": "r", "list": "l", "create": "c", "overwrite": "w"}
 
 
 def doctor_lanes(settings: Settings, clock: Clock) -> Lanes:
@@ -33,32 +34,38 @@ def doctor_lanes(settings: Settings, clock: Clock) -> Lanes:
     return open_lanes(replace(settings, transfer=impatient), clock=clock, stop=threading.Event())
 
 
-def urls_in_use(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Each different store URL with a name for people and the permissions it must give."""
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """A store URL, who it is for, and what its token must allow."""
+
+    url: str = field(repr=False)
+    name: str
+    needs: frozenset[Need]
+
+
+def stores_in_use(settings: Settings) -> list[InUse]:
+    """Each different store URL once."""
     urls = settings.urls
-    wanted = [
-        (urls.global_, "global", "rlcw" if settings.is_lead else "rl"),
-        (urls.site, settings.site, "rlc"),
-    ]
-    wanted += [(urls.heartbeat, "heartbeat", _BEATS)]
+    lead: frozenset[Need] = frozenset({"read", "list", "create", "overwrite"})
+    wanted = [InUse(urls.global_, "global", lead if settings.is_lead else _READ)]
+    wanted += [InUse(urls.site, settings.site, _READ | {"create"}), InUse(urls.heartbeat, "heartbeat", _BEAT)]
     if settings.is_lead:
-        wanted += [(url, site, "rl") for site, url in urls.lanes.items() if site != settings.site]
-    found: dict[str, tuple[str, str]] = {}
-    for url, name, letters in wanted:
-        if url:
-            before = found.get(url, ("", ""))
-            found[url] = (before[0] or name, before[1] + letters)
-    if len(found) == 1:
-        found = {url: ("", letters) for url, (_, letters) in found.items()}
-    return found
+        others = {site: url for site, url in urls.lanes.items() if site != settings.site}
+        wanted += [InUse(url, site, _READ) for site, url in others.items()]
+    found: dict[str, InUse] = {}
+    for one in wanted:
+        before = found.get(one.url, one)
+        found[one.url] = InUse(one.url, before.name, before.needs | one.needs)
+    found.pop("", None)
+    return list(found.values()) if len(found) > 1 else [replace(one, name="") for one in found.values()]
 
 
 def places(settings: Settings) -> Iterator[Check]:
     """Proxy and certificates of each HTTPS endpoint; what is odd about a folder."""
     seen: set[str] = set()
-    for url in urls_in_use(settings):
+    for one in stores_in_use(settings):
         try:
-            location = parse_location(url)
+            location = parse_location(one.url)
         except ConfigError as error:
             yield fail("store", error)
             continue
@@ -75,51 +82,51 @@ def places(settings: Settings) -> Iterator[Check]:
 
 
 def tokens(settings: Settings, now: datetime) -> Iterator[Check]:
-    """What each SAS token says: scope, expiry, permissions. `now` is the store's time if it answers."""
-    for url, (who, letters) in urls_in_use(settings).items():
-        facts = describe_sas(url)
-        if facts.signed:
-            yield from _token(f"token {who}".strip(), facts, letters, now)
+    """What each SAS token says: scope, permissions, expiry.
+
+    Args:
+        settings: whose stores.
+        now: the store's time where it answers, else this machine's.
+    """
+    for one in stores_in_use(settings):
+        beside = settings.environ.get("AZURE_STORAGE_SAS_TOKEN", "")
+        location = parse_location(one.url)
+        facts = read_sas(location.token or beside) if location.kind == "azure" else None
+        if facts:
+            yield _token(f"token {one.name}".strip(), facts, one.needs, now, location.container)
 
 
-def _token(name: str, facts: SasFacts, letters: str, now: datetime) -> Iterator[Check]:
-    missing = facts.lacks("".join(sorted(set(letters))))
-    if facts.scope == "one blob" and set(letters) - set(_BEATS):
-        yield _refused(name, "is for one file, not for the container", "with sr=c (container)")
-    elif facts.expires and facts.expires <= now:
-        yield _refused(name, f"expired on {facts.expires:%Y-%m-%d %H:%M} UTC", "that is valid longer")
-    elif facts.starts and facts.starts > now:
-        yield _refused(
-            name, f"is not valid before {facts.starts:%Y-%m-%d %H:%M} UTC", "without a start time (st)"
+def _token(name: str, facts: SasFacts, needs: frozenset[Need], now: datetime, container: str) -> Check:
+    missing = sorted(need for need in needs if facts.allows(need) is False)
+    if facts.scope == "a single file" and needs != _BEAT:
+        return _refused(name, "is for a single file", "for the container (sr=c)")
+    if facts.expires and facts.expires <= now:
+        return _refused(name, f"expired on {facts.expires:%Y-%m-%d %H:%M} UTC", "that is valid longer")
+    if facts.starts and facts.starts > now:
+        return _refused(
+            name, f"is not valid before {facts.starts:%Y-%m-%d %H:%M} UTC", "without a start (st)"
         )
-    elif missing:
-        words = ", ".join(_LETTERS[letter] for letter in missing)
-        yield _refused(name, f"may not {words}", f"with sp={facts.permissions}{missing}")
-    elif facts.expires and facts.expires - now < _SOON:
-        left = max(0, (facts.expires - now).days)
-        yield warn(
+    if missing:
+        letters = facts.permissions + "".join(_LETTERS[need] for need in missing)
+        return _refused(name, f"may not {', '.join(missing)}", f"with sp={letters}")
+    if facts.expires and facts.expires - now < _SOON:
+        return warn(
             name,
-            f"expires on {facts.expires:%Y-%m-%d %H:%M} UTC, in {left} days",
+            f"expires on {facts.expires:%Y-%m-%d %H:%M} UTC, in {(facts.expires - now).days} days",
             todo="Ask the lead for a new URL now, then `clif-stitch setup`.",
         )
-    else:
-        yield ok(name, _told(facts))
+    parts = [f"{container}: {facts.scope}"]
+    parts.append(
+        f"permissions {facts.permissions}" if facts.permissions else f"stored policy {facts.policy!r}"
+    )
+    parts.append(f"until {facts.expires:%Y-%m-%d}" if facts.expires else "expiry set by the policy")
+    parts += [f"only from {facts.addresses}"] if facts.addresses else []
+    return ok(name, ", ".join(parts))
 
 
 def _refused(name: str, finding: str, wanted: str) -> Check:
     todo = f"Ask the lead for a URL {wanted}, then `clif-stitch setup`."
     return broken(name, f"the token {finding}", todo=todo, kind=StoreDenied)
-
-
-def _told(facts: SasFacts) -> str:
-    """The token for people; nothing of the signature is in `SasFacts`."""
-    parts = [f"{facts.scope or 'scope not said'} {facts.container}".strip()]
-    parts.append(
-        f"permissions {facts.permissions}" if facts.permissions else f"stored policy {facts.policy!r}"
-    )
-    parts.append(f"until {facts.expires:%Y-%m-%d}" if facts.expires else "expiry set by the policy")
-    parts += [f"only from {facts.ip}"] if facts.ip else []
-    return ", ".join(parts)
 
 
 def reach(settings: Settings, lanes: Lanes) -> Iterator[Check]:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from stitch.cli.checks_network import network, proxy_for
+from stitch.cli.checks_network import network
 
 
 @pytest.fixture(scope="module")
@@ -91,20 +91,20 @@ def test_an_untrusted_issuer_is_named(tls_port: int) -> None:
     checks = list(network(f"https://localhost:{tls_port}", {}, ca_bundle=None))
     assert [check.name for check in checks] == ["proxy", "tls"]
     assert (checks[1].state, checks[1].exit_code) == ("fail", 21)
-    assert "'Hospital Inspection, Proxy CA' is not trusted" in checks[1].finding
+    assert "issuer 'CN=Proxy CA,O=Hospital Inspection' is not trusted" in checks[1].finding
     assert "ca_bundle" in checks[1].todo
 
 
 def test_a_ca_bundle_makes_it_trusted(tls_port: int, certificate: tuple[Path, Path]) -> None:
     checks = list(network(f"https://localhost:{tls_port}", {}, ca_bundle=certificate[0]))
     assert checks[1].state == "ok"
-    assert "issuer 'Hospital Inspection, Proxy CA', trusted by cert.pem" in checks[1].finding
+    assert "issuer 'CN=Proxy CA,O=Hospital Inspection', trusted by cert.pem" in checks[1].finding
 
 
 def test_a_ca_bundle_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing", encoding="utf-8")
     checks = list(network("https://localhost:1", {}, ca_bundle=tmp_path / "ca.pem"))
-    assert "holds no certificates" in checks[1].finding
+    assert "cannot read certificates" in checks[1].finding
 
 
 def test_a_proxy_that_wants_a_login() -> None:
@@ -137,7 +137,12 @@ def test_plain_http_is_for_this_machine_alone() -> None:
 
 
 def test_no_proxy_is_heeded() -> None:
-    environ = {"https_proxy": "proxy:3128", "NO_PROXY": "localhost, .windows.net"}
-    assert str(proxy_for("store.example", environ)) == "proxy:3128"
-    assert proxy_for("acct.blob.core.windows.net", environ) is None
-    assert proxy_for("x", {}) is None
+    environ = {"HTTPS_PROXY": "127.0.0.1:9", "NO_PROXY": "acct.invalid"}
+    assert next(network("https://acct.invalid", environ, ca_bundle=None)).finding == "none for acct.invalid"
+    assert next(network("https://other.invalid", environ, ca_bundle=None)).finding == "127.0.0.1:9"
+
+
+def test_a_proxy_that_is_no_url() -> None:
+    (check,) = network("https://acct.invalid", {"HTTPS_PROXY": "http://proxy:port"}, ca_bundle=None)
+    assert check.state == "fail"
+    assert "HTTPS_PROXY is no URL" in check.finding

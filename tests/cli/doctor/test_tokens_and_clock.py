@@ -39,7 +39,7 @@ def test_a_wrong_clock_is_a_warning(project: Project) -> None:
 @pytest.mark.parametrize(
     ("fields", "state", "words"),
     [
-        ("sp=rcwl&se=2026-12-31", "ok", "container icu, permissions rcwl, until 2026-12-31"),
+        ("sp=rcwl&se=2026-12-31", "ok", "icu: one container, permissions rcwl, until 2026-12-31"),
         ("sp=rcwl&se=2026-06-10T00:00:00Z", "warn", "in 9 days"),
         ("sp=rcwl&se=2026-05-31", "fail", "expired on 2026-05-31"),
         ("sp=rcwl&st=2026-07-01&se=2026-12-31", "fail", "not valid before 2026-07-01"),
@@ -62,15 +62,15 @@ def test_each_token_is_asked_for_what_its_lane_needs(project: Project) -> None:
     def url(name: str, sp: str, sr: str = "c") -> str:
         return f"https://acct.blob.core.windows.net/{name}?sp={sp}&se=2026-12-31&sr={sr}&sig=x\n"
 
-    env = "STITCH_STORE_GLOBAL=" + url("glob", "rl") + "STITCH_STORE_SITE=" + url("nu", "rcl")
-    settings = load_settings(project(env=env + "STITCH_STORE_HEARTBEAT=" + url("nu", "rw", "b")), {})
+    env = "STITCH_STORE_GLOBAL=" + url("glob", "rl") + "STITCH_STORE_SITE=" + url("lane-nu", "rcl")
+    settings = load_settings(project(env=env + "STITCH_STORE_HEARTBEAT=" + url("lane-nu", "rw", "b")), {})
     checks = {check.name: check for check in tokens(settings, NOW)}
     assert {name: check.state for name, check in checks.items()} == {
         "token global": "ok",
         "token nu": "ok",
         "token heartbeat": "ok",
     }
-    lead = load_settings(project(site="rush", env=env + "STITCH_STORE_NU=" + url("nu2", "r")), {})
+    lead = load_settings(project(site="rush", env=env + "STITCH_STORE_NU=" + url("other", "r")), {})
     checks = {check.name: check for check in tokens(lead, NOW)}
     assert "may not create" in checks["token global"].finding
     assert "may not list" in checks["token nu"].finding
