@@ -103,11 +103,19 @@ class GlobalLane:
         seal = self.files.found.get(layout.PassRef(newest).seal) if newest is not None else None
         return seal.entry.modified if seal else None
 
+    def used_of(self, site: str) -> int | None:
+        """The site's newest pass that a global was made of."""
+        records = (seal.round for seal in self.globals_.values() if seal.round)
+        used = (item.pass_id for record in records for item in record.inputs if item.site == site)
+        return max(used, default=None)
+
     def word_on(self, site: str) -> tuple[SiteState, str, datetime | None]:
         """A site's state by the lead's word, one line on it, and when that was published."""
         found = self.files.found.get(layout.orchestration())
         word = self.orchestration.site_status.get(site) if self.orchestration else None
         as_of = found.entry.modified if found else None
+        if word is None and self.done and self.used_of(site) is not None:
+            return SiteState.COMPLETED, "", self.files.found[layout.done()].entry.modified
         if word is None:
             return SiteState.UNREADABLE, "not readable from here, and no word from the lead", as_of
         if word not in set(SiteState):

@@ -120,7 +120,7 @@ class Observer:
             said_by="lane" if own_word else "lead",
             as_of=as_of,
             reason=reason,
-            pass_id=known.sealed,
+            pass_id=known.sealed if own_word else run.used_of(name),
             beat=beat if own_word else None,
             failure=known.failure if state is SiteState.FAILED else None,
             hooks_sha256=join.hooks_sha256 if join else None,

@@ -53,7 +53,7 @@ nu           training      -  4 s ago
 uchicago     stalled       -  12 min ago  runs other hooks than the lead
 
 pass  of      base  stale     n  metrics
------------------------------------------------------
+----------------------------------------------------------
    0  GLOBAL     -      -   100  loss 0.4137
    1  rush       0      0  4500  auroc 0.7120  loss 0.3000"""
     )

@@ -221,3 +221,14 @@ def test_after_the_end_nobody_is_stalled(tree: Tree) -> None:
     tree.done(1)
     tree.clock.advance(90_000)
     assert {site.state for site in tree.observe().sites} == {SiteState.COMPLETED}
+
+
+def test_after_the_end_the_globals_tell_of_sites_that_cannot_be_read(tree: Tree) -> None:
+    """The lead publishes no states any more; what the final global was made of is known."""
+    tree.global_(1, inputs=("rush", "nu"), final=True)
+    tree.done(1)
+    tree.orchestration(current_pass=2, status={}, phase="complete")
+    del tree.stores[site_lane("nu")], tree.stores[site_lane("uchicago")]
+    status = tree.observe()
+    assert (site_of(status, "nu").state, site_of(status, "nu").pass_id) == (SiteState.COMPLETED, 1)
+    assert site_of(status, "uchicago").state is SiteState.UNREADABLE

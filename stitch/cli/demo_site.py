@@ -1,0 +1,29 @@
+"""One site's process of a demo: `clif-stitch run --plain` that ends when the demo does.
+
+The demo holds the other end of this process's stdin. However the demo ends, SIGKILL included, that
+pipe then reaches its end: the run is asked to stop as by SIGTERM, and is ended if it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+from stitch.cli.app import main
+
+_GRACE_S = 20.0
+
+
+def _end_with_the_demo() -> None:
+    while os.read(0, 1):
+        continue
+    # An event nobody sets: if the orderly end takes longer than the grace, this thread outlives it.
+    signal.raise_signal(signal.SIGTERM)
+    threading.Event().wait(_GRACE_S)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_the_demo, daemon=True).start()
+    main(["run", "--plain"])

@@ -1,0 +1,33 @@
+"""`clif-stitch step`: one turn, for cron, Task Scheduler and pipelines."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stitch.cli.ending import step_code
+from stitch.cli.progress import PlainLines
+from stitch.cli.project import settings_here
+from stitch.cli.signals import StopSignals
+from stitch.hooks.call import HookStopped
+from stitch.loops import drive
+from stitch.views.render import console
+from stitch.views.words import plain
+
+
+def step(
+    *,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 0 acted, 3 waiting, 4 done.")
+    ] = False,
+) -> None:
+    """Do one turn of the work that is due here, then exit. Re-run to go on."""
+    settings, out = settings_here(), console()
+    with StopSignals() as signals:
+        try:
+            turn = drive.step(settings, stop=signals.stop, listeners=[PlainLines(out)])
+        except HookStopped:
+            raise typer.Exit(signals.exit_code) from None
+    out.out(f"{turn.state}: {plain(turn.why)}")
+    raise typer.Exit(signals.exit_code or step_code(turn, wanted=exit_code))
