@@ -58,7 +58,9 @@ def environment(settings: Settings, process: Mapping[str, str]) -> Iterator[Chec
     for key in sorted(key for key in settings.environ if key in valid and settings.environ[key]):
         _, notes = repair_url(settings.environ[key])
         if notes:
-            yield warn(name, f"{key}: {'; '.join(notes)}", todo="Run `clif-stitch setup` to write it mended.")
+            cut = any("cut" in note for note in notes)
+            todo = "Copy the whole URL again" if cut else "Nothing is lost: it was mended while reading"
+            yield warn(name, f"{key}: {'; '.join(notes)}", todo=f"{todo}; `clif-stitch setup` writes it.")
 
 
 def secret_file(root: Path) -> Iterator[Check]:

@@ -65,7 +65,10 @@ def _caught(check: Callable[[], Iterable[Check]]) -> list[Check]:
 
 def _stores(settings: Settings, clock: Clock, lanes_of: LanesOf) -> Iterable[Check]:
     require_urls(settings)
-    yield from checks_store.places(settings)
+    places = list(checks_store.places(settings))
+    yield from places
+    if any(check.exit_code == ConfigError.exit_code for check in places):
+        return  # a URL or a proxy that cannot be used: there is nothing to ask
     lanes = lanes_of(settings, clock)
     try:
         ticks = list(checks_store.clocks(lanes, clock))

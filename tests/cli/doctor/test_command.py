@@ -80,3 +80,9 @@ def test_no_store_url_names_the_variables(project: Project) -> None:
     check = named(found(project(env="")), "store")
     assert (check.state, check.exit_code) == ("fail", 2)
     assert "STITCH_STORE_GLOBAL, STITCH_STORE_SITE" in check.finding
+
+
+def test_a_url_that_no_store_takes_is_said_once(project: Project) -> None:
+    checks = [check for check in found(project(env="STITCH_STORE=ftp://host/x\n")) if check.state == "fail"]
+    assert len(checks) == 1
+    assert checks[0].exit_code == 2
