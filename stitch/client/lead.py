@@ -10,7 +10,7 @@ from typing import Any
 
 from stitch import layout
 from stitch.client.calls import aggregate_call, train_call
-from stitch.client.record import RecordVerbs
+from stitch.client.record import LeadView, RecordVerbs
 from stitch.client.watch import SiteWatch
 from stitch.files import disk
 from stitch.hooks.inline import check_map
@@ -44,7 +44,7 @@ class LeadVerbs(RecordVerbs):
         roster = self.roster()
         ready = self.watch.ready(pass_id, roster.expected)
         status = self.watch.status(pass_id, roster.expected, ready)
-        self.publish_orchestration(pass_id, roster, status)
+        self.publish_orchestration(LeadView(roster, pass_id - 1, status))
         return status
 
     def wait_for_all_expected(self, pass_id: int) -> list[Status]:
@@ -172,7 +172,8 @@ class LeadVerbs(RecordVerbs):
         if sealed is None:
             sealed = self._seal_by_hand(ref, metrics)
         status = self.publish_global(sealed)
-        self.publish_orchestration(pass_id + 1, self.roster(), {})
+        if not sealed.seal.final:
+            self.publish_orchestration(LeadView(self.roster(), pass_id))
         return status
 
     def _seal_by_hand(self, ref: PassRef, metrics: Mapping[str, Any]) -> Sealed:
@@ -190,7 +191,7 @@ class LeadVerbs(RecordVerbs):
         base = self.require_global(ref.number - 1)
         roster = self.roster()
         inputs = [self.mirror.sealed(PassRef(ref.number, site)) for site in roster.expected]
-        verdict = self.write_verdict(ref.number, 0, roster, [one for one in inputs if one], {})
+        verdict = self.write_verdict(ref.number, roster, inputs=[one for one in inputs if one], excluded={})
         n_samples = sum(one.n_samples for one in verdict.doc.inputs)
         call = aggregate_call(
             self.settings,

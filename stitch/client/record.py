@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from stitch import layout
@@ -10,9 +11,34 @@ from stitch.client.site import SiteVerbs
 from stitch.errors import DigestMismatch
 from stitch.layout import GLOBAL
 from stitch.mirror import Sealed
+from stitch.rounds import RoundState
 from stitch.sync.documents import Stored
 from stitch.wire import Directive, Done, Input, Orchestration, Roster, RosterSite, RoundRecord, Verdict
-from stitch.wire.documents import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class LeadView:
+    """What the lead publishes of a run under way.
+
+    Attributes:
+        roster: the newest.
+        base: the newest global; None before pass 0.
+        site_status: a word for every expected site.
+        state: the round's state.
+        opened_at: the store's time at which the round opened.
+    """
+
+    roster: Roster
+    base: int | None
+    site_status: Mapping[str, str] = field(default_factory=dict)
+    state: str = RoundState.OPEN.value
+    opened_at: datetime | None = None
+
+    def current_pass(self, done: Done | None) -> int:
+        """The site pass now wanted; at the end the final one, since nobody trains another."""
+        if done is not None:
+            return done.final_pass or 0
+        return 0 if self.base is None else self.base + 1
 
 
 class RecordVerbs(SiteVerbs):
@@ -75,63 +101,51 @@ class RecordVerbs(SiteVerbs):
         )
 
     def write_verdict(
-        self,
-        pass_id: int,
-        attempt: int,
-        roster: Roster,
-        inputs: Sequence[Sealed],
-        excluded: Mapping[str, str],
+        self, pass_id: int, roster: Roster, *, inputs: Sequence[Sealed], excluded: Mapping[str, str]
     ) -> Stored[Verdict]:
-        """Close an attempt over these passes; what is there already is used (law 11)."""
+        """Close a round's attempt over these passes; what is there already is used (law 11)."""
         doc = Verdict.make(
             run_id=self.settings.run_id,
             pass_id=pass_id,
-            attempt=attempt,
+            attempt=0,
             roster=roster.number,
             verdict="closed",
             inputs=tuple(_input(sealed, pass_id) for sealed in inputs),
             excluded=tuple({"site": site, "reason": why} for site, why in sorted(excluded.items())),
             created_at=self.clock.now(),
         )
-        stored = self.documents.create(layout.verdict(pass_id, attempt), doc)
+        stored = self.documents.create(layout.verdict(pass_id, 0), doc)
         sites = ", ".join(one.site for one in stored.doc.inputs)
         self.journal.note(GLOBAL, "verdict", f"round {pass_id} closes over {sites}", pass_id=pass_id)
         return stored
 
-    def publish_orchestration(
-        self,
-        current_pass: int,
-        roster: Roster,
-        site_status: Mapping[str, str],
-        *,
-        state: str = "open",
-        opened_at: datetime | None = None,
-        done: Done | None = None,
-    ) -> None:
-        """Publish the lead's view if it differs from what is there; it never moves backward."""
+    def publish_orchestration(self, view: LeadView, *, done: Done | None = None) -> None:
+        """Publish the lead's view if it differs from what is there; it never moves backward.
+
+        Args:
+            view: the run as the lead sees it.
+            done: the end marker, once there is one.
+        """
         path = layout.orchestration()
         there = self.documents.read(path, Orchestration) if self.documents.exists(path) else None
-        if there is not None and there.doc.current_pass > current_pass:
+        current = view.current_pass(done)
+        if there is not None and (there.doc.current_pass > current or _complete(there.doc) > bool(done)):
             return
-        if there is not None and there.doc.phase == "complete" and done is None:
-            return
-        phase: Phase = "complete" if done else ("training" if current_pass else "initializing")
-        last = max(0, current_pass - 1)
         doc = Orchestration.make(
             run_id=self.settings.run_id,
-            current_pass=current_pass,
-            phase=phase,
+            current_pass=current,
+            phase="complete" if done else ("initializing" if view.base is None else "training"),
             directive=Directive(
-                expected=() if done else roster.expected,
-                base=None if current_pass == 0 else last,
-                round_seed=self.seed(current_pass),
+                expected=() if done else view.roster.expected,
+                base=view.base,
+                round_seed=self.seed(current),
                 config=dict(self.settings.hyper),
             ),
-            site_status=dict(site_status),
+            site_status=dict(view.site_status),
             term=self.seats[GLOBAL].term if GLOBAL in self.seats else 0,
             attempt=0,
-            state=state,
-            opened_at=opened_at,
+            state=RoundState.CLOSED.value if done else view.state,
+            opened_at=view.opened_at,
             final_pass=done.final_pass if done else None,
             reason=done.reason if done else None,
             created_at=self.clock.now(),
@@ -150,11 +164,13 @@ class RecordVerbs(SiteVerbs):
             created_at=self.clock.now(),
         )
         done = self.documents.create(layout.done(), doc).doc
-        self.publish_orchestration(
-            1 + (-1 if done.final_pass is None else done.final_pass), self.roster(), {}, done=done
-        )
+        self.publish_orchestration(LeadView(self.roster(), final_pass, {}), done=done)
         self.journal.note(GLOBAL, "done", f"run {self.settings.run_id} ended: {done.reason}")
         return done
+
+
+def _complete(doc: Orchestration) -> bool:
+    return doc.phase == "complete"
 
 
 def _input(sealed: Sealed, round_: int) -> Input:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from stitch import layout
 from stitch.client import Client
 from stitch.client.admission import admit
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.initial import lay_initial_model
+from stitch.client.record import LeadView
 from stitch.client.watch import Ready
 from stitch.errors import HookError, ProtocolError, RoundError
 from stitch.layout import GLOBAL, PassRef
@@ -27,6 +29,7 @@ class _Round:
     base: Sealed
     roster: Roster
     verdict: Stored[Verdict] | None
+    opened_at: datetime | None
     published: Mapping[str, str] | None = None
 
     @property
@@ -75,7 +78,7 @@ class Lead:
         if done is not None:
             if done.final_pass is not None:
                 client.require_global(done.final_pass)
-            client.publish_orchestration(1 + _number(done.final_pass), client.roster(), {}, done=done)
+            client.publish_orchestration(LeadView(client.roster(), done.final_pass), done=done)
             return Turn("done", f"run complete: {done.reason}", done.final_pass, final_pass=done.final_pass)
         seat = client.seat(GLOBAL)
         holder = seat.take()
@@ -97,7 +100,8 @@ class Lead:
             return Turn("acted", "wrote the end marker", newest)
         path = layout.verdict(newest + 1, 0)
         verdict = client.documents.read(path, Verdict) if client.documents.exists(path) else None
-        self._round = _Round(base, client.roster(), verdict)
+        sealed = client.passes.stat_seal(base.ref)
+        self._round = _Round(base, client.roster(), verdict, sealed.modified if sealed else None)
         return None
 
     # -- pass 0 ----------------------------------------------------------------------------------
@@ -107,10 +111,9 @@ class Lead:
         ref = PassRef(0)
         sealed = client.mirror.sealed(ref)
         if sealed is None:
-            client.publish_orchestration(0, client.roster(), {}, state="open")
+            client.publish_orchestration(LeadView(client.roster(), None))
             sealed = self._first(ref)
-        client.publish_global(sealed)
-        client.publish_orchestration(1, client.roster(), {})
+        self._publish(sealed, client.roster())
         return Turn("acted", "published global 0", 0)
 
     def _first(self, ref: PassRef) -> Sealed:
@@ -148,6 +151,8 @@ class Lead:
             expected=frozenset(now.roster.expected),
             started=frozenset(ready.sealed),
             ready=refs,
+            opened_at=now.opened_at,
+            last_global_at=now.opened_at,
             unreadable=frozenset(ready.unreadable),
         )
         decision = self._policy.verdict(view, client.lanes.now(GLOBAL))
@@ -166,7 +171,7 @@ class Lead:
                 hint="Each of these sites checks its cohort; the run continues from a new run_id.",
             )
         client.seat(GLOBAL).still()
-        now.verdict = client.write_verdict(now.number, 0, now.roster, inputs, excluded)
+        now.verdict = client.write_verdict(now.number, now.roster, inputs=inputs, excluded=excluded)
         return None
 
     def _wait(self, now: _Round, ready: Ready, decision: Wait) -> Turn:
@@ -175,7 +180,9 @@ class Lead:
         if status != now.published:
             started = sum(word in ("training", "completed") for word in status.values())
             state = derive(RoundFiles(started=started))
-            client.publish_orchestration(now.number, now.roster, status, state=state.value)
+            client.publish_orchestration(
+                LeadView(now.roster, now.base.ref.number, status, state.value, now.opened_at)
+            )
             now.published = status
         client.seat(GLOBAL).tell("waiting", now.number)
         trouble = "".join(f"; {site} cannot be read: {why}" for site, why in ready.unreadable.items())
@@ -215,9 +222,8 @@ class Lead:
             if inputs is None:
                 return Turn("waiting", f"round {now.number}: an input is not whole in the store", ref.number)
             candidate = self._aggregate(ref, now.base, inputs, verdict)
-        client.publish_global(candidate)
+        self._publish(candidate, now.roster)
         self._round = None
-        client.publish_orchestration(ref.number + 1, now.roster, {})
         return Turn("acted", f"published global {ref.number}", ref.number)
 
     def _inputs_of(self, verdict: Verdict) -> list[Sealed] | None:
@@ -269,15 +275,17 @@ class Lead:
         client.journal.note(GLOBAL, "seal", text, pass_id=ref.number, seconds=result.seconds)
         return sealed
 
+    def _publish(self, sealed: Sealed, roster: Roster) -> None:
+        """Upload the candidate; after the last one the end marker is the next thing to say."""
+        self.client.publish_global(sealed)
+        if not sealed.seal.final:
+            self.client.publish_orchestration(LeadView(roster, sealed.ref.number))
+
     def _failed(self, error: HookError, stage: Stage, phase: str) -> None:
         client = self.client
         model = stage.model_path(client.settings.hooks.model_ext)
         client.trail.last_error(error, pass_id=stage.ref.number, phase=phase, model_path=model)
         client.journal.note(GLOBAL, "error", str(error), pass_id=stage.ref.number)
-
-
-def _number(final_pass: int | None) -> int:
-    return -1 if final_pass is None else final_pass
 
 
 def _made_by(candidate: Sealed, verdict: Stored[Verdict]) -> bool:
