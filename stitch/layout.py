@@ -94,7 +94,7 @@ class PassRef:
 
     def model(self, sha256: str, ext: str) -> str:
         """The model's path in the store: it carries its digest (`model.3f9a2c41d0b7.npz`)."""
-        return f"{self.folder}/{stored_name('model', sha256, ext)}"
+        return f"{self.folder}/{stored_name('model', sha256, ext=ext)}"
 
     def mirror_model(self, ext: str) -> str:
         """The model's path in a mirror: plain (`model.npz`)."""
@@ -152,7 +152,7 @@ def pass_name(number: int) -> str:
     return f"pass_{number:03d}"
 
 
-def stored_name(stem: str, sha256: str, ext: str) -> str:
+def stored_name(stem: str, sha256: str, *, ext: str) -> str:
     """The store's file name of a model or attachment: `<stem>.<digest>.<ext>`."""
     return f"{stem}.{sha256[:DIGEST_CHARS]}.{ext}"
 
@@ -202,7 +202,7 @@ def abort(pass_id: int, attempt: int) -> str:
     return f"{GLOBAL}/rounds/{pass_name(pass_id)}.a{attempt}.aborted.json"
 
 
-def event(site: str, pass_id: int, name: Event, attempt: int = 1) -> str:
+def event(site: str, pass_id: int, *, name: Event, attempt: int = 1) -> str:
     """An event of a training attempt: the first has no number, the second ends in `.2`."""
     suffix = f".{attempt}" if attempt > 1 else ""
     return f"{site_lane(site)}/events/{pass_name(pass_id)}.{name}{suffix}.json"

@@ -90,7 +90,7 @@ class Actor:
         self.stop = setup.stop
         self.lost: LaneLost | None = None
         self.runner: Runner = setup.runner or HookRunner()
-        self.journal = Journal(settings.runs_dir, setup.clock, tuple(setup.listeners))
+        self.journal = Journal(settings.runs_dir, setup.clock, listeners=tuple(setup.listeners))
         self.trail = Trail(settings.runs_dir)
         self.mirror = Mirror(settings.mirror_dir)
         self.config_sha256 = config_sha256(settings)
@@ -111,8 +111,8 @@ class Actor:
         limits = Limits(
             settings.run_id, settings.hooks.model_ext, settings.transfer.max_bytes, settings.egress
         )
-        self.passes = Passes(lanes, self.mirror, self.documents, limits)
-        self.events = Events(settings.site, settings.run_id, self.documents, self.clock)
+        self.passes = Passes(lanes, self.mirror, documents=self.documents, limits=limits)
+        self.events = Events(settings.site, self.documents, run_id=settings.run_id, clock=self.clock)
 
     def reopen(self) -> None:
         """Read `.env` anew and open the stores with what it says now (after a 401 or 403).
@@ -161,8 +161,8 @@ class Actor:
             interval = self.settings.heartbeat_minutes * 60
             self.seats[lane] = Seat(
                 lane,
-                self.documents,
-                self.mirror,
+                documents=self.documents,
+                mirror=self.mirror,
                 clock=self.clock,
                 identity=Identity(self.settings.run_id, self._setup.host, interval),
                 take_over=self._setup.take_over,
@@ -176,7 +176,7 @@ class Actor:
             seat.leave()
 
     def _trouble(self, lane: str, error: StitchError) -> None:
-        self.journal.note(lane, "error", f"heartbeat: {error}")
+        self.journal.note(lane, "error", text=f"heartbeat: {error}")
         if isinstance(error, LaneLost):
             self.lost = error
             self.stop.set()  # a hook whose lane is gone works for nothing
@@ -275,10 +275,12 @@ class Actor:
         for stage in self.mirror.stages(lane):
             if stage.folder not in ours:
                 if self.runner.end_survivor(stage.work_dir):
-                    self.journal.note(lane, "repair", "ended a hook that an earlier process left running")
+                    self.journal.note(
+                        lane, "repair", text="ended a hook that an earlier process left running"
+                    )
                 self.mirror.discard(stage)
 
-    def progress(self, lane: str, step: Step, pass_id: int) -> Progress:
+    def progress(self, lane: str, step: Step, *, pass_id: int) -> Progress:
         """A transfer's progress, told as notes with bytes and time."""
         begun = self.clock.monotonic()
 
@@ -286,6 +288,8 @@ class Actor:
             seconds = self.clock.monotonic() - begun
             text = f"pass {pass_id}: {done / 1e6:.1f} of {total / 1e6:.1f} MB"
             if done < total:
-                self.journal.note(lane, step, text, pass_id=pass_id, done=done, total=total, seconds=seconds)
+                self.journal.note(
+                    lane, step, text=text, pass_id=pass_id, done=done, total=total, seconds=seconds
+                )
 
         return tell

@@ -30,8 +30,8 @@ def train_call(settings: Settings, stage: Stage, *, base: Path | None, pass_id: 
     return _call(
         settings,
         "train",
-        settings.hooks.train,
-        stage,
+        spec=settings.hooks.train,
+        stage=stage,
         pass_id=pass_id,
         required={
             "global_path": _text(base),
@@ -59,8 +59,8 @@ def aggregate_call(
     return _call(
         settings,
         "aggregate",
-        settings.hooks.aggregate,
-        stage,
+        spec=settings.hooks.aggregate,
+        stage=stage,
         pass_id=pass_id,
         required={"site_dir": str(stage.inputs_dir), "out_path": _text(_out(settings, stage))},
         optional={
@@ -73,7 +73,7 @@ def aggregate_call(
     )
 
 
-def evaluate_call(settings: Settings, stage: Stage, spec: HookSpec, *, model: Path, pass_id: int) -> HookCall:
+def evaluate_call(settings: Settings, stage: Stage, *, spec: HookSpec, model: Path, pass_id: int) -> HookCall:
     """Evaluate a global on this site's held-out data; makes no model."""
     return HookCall(
         hook="evaluate",
@@ -91,9 +91,9 @@ def evaluate_call(settings: Settings, stage: Stage, spec: HookSpec, *, model: Pa
 def _call(
     settings: Settings,
     hook: HookName,
+    *,
     spec: HookSpec,
     stage: Stage,
-    *,
     pass_id: int,
     required: Mapping[str, object],
     optional: Mapping[str, object],

@@ -40,7 +40,9 @@ def _earlier_model(actor: Actor, run_id: str, pass_id: int) -> Path:
     lanes = replace(actor.lanes, run_id=run_id)
     mirror = Mirror(actor.mirror.root.parent / run_id)
     limits = replace(actor.passes.limits, run_id=run_id)
-    _, sealed = Passes(lanes, mirror, Documents(lanes, mirror), limits).pull(PassRef(pass_id))
+    _, sealed = Passes(lanes, mirror, documents=Documents(lanes, mirror), limits=limits).pull(
+        PassRef(pass_id)
+    )
     if sealed is None:
         raise ConfigError(f"initial_model: run {run_id} has no whole global {pass_id} in this store")
     return sealed.model

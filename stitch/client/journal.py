@@ -71,7 +71,7 @@ Listener = Callable[[Note], None]
 class Journal:
     """Appends to `run.log` and tells the listeners, from any thread."""
 
-    def __init__(self, runs_dir: Path, clock: Clock, listeners: tuple[Listener, ...] = ()) -> None:
+    def __init__(self, runs_dir: Path, clock: Clock, *, listeners: tuple[Listener, ...] = ()) -> None:
         self._path = runs_dir / "run.log"
         self._clock = clock
         self._listeners = listeners
@@ -81,8 +81,8 @@ class Journal:
         self,
         lane: str,
         step: Step,
-        text: str,
         *,
+        text: str,
         pass_id: int | None = None,
         done: int = 0,
         total: int = 0,

@@ -31,7 +31,7 @@ class LeadVerbs(RecordVerbs):
     def watch(self) -> SiteWatch:
         """The lead's look at the sites."""
         if self._watch is None or self._watch.lanes is not self.lanes:
-            self._watch = SiteWatch(self.lanes, self.clock, self.settings.heartbeat_minutes)
+            self._watch = SiteWatch(self.lanes, self.clock, heartbeat_minutes=self.settings.heartbeat_minutes)
         return self._watch
 
     def all_completed(self, pass_id: int, expected: Iterable[str]) -> bool:
@@ -43,7 +43,7 @@ class LeadVerbs(RecordVerbs):
         """Roll events and heartbeats up into orchestration's `site_status`."""
         roster = self.roster()
         ready = self.watch.ready(pass_id, roster.expected)
-        status = self.watch.status(pass_id, roster.expected, ready)
+        status = self.watch.status(pass_id, roster.expected, ready=ready)
         self.publish_orchestration(LeadView(roster, pass_id - 1, status))
         return status
 
@@ -77,7 +77,7 @@ class LeadVerbs(RecordVerbs):
         Raises:
             DigestMismatch, BadDocument: its bytes or its seal cannot be believed.
         """
-        progress = self.progress(GLOBAL, "pull", ref.number)
+        progress = self.progress(GLOBAL, "pull", pass_id=ref.number)
         status, sealed = self.passes.pull(ref, progress=progress)
         if status is Status.CONFLICT and ref.site == self.site:
             return status, None  # our own training's work: the local loop adopts the store's seal
@@ -87,7 +87,7 @@ class LeadVerbs(RecordVerbs):
         if status is Status.DOWNLOADED and sealed is not None:
             size = sealed.seal.model_bytes
             text = f"{ref.site} pass {ref.number}: {size / 1e6:.1f} MB, n_samples {sealed.seal.n_samples}"
-            self.journal.note(GLOBAL, "pull", text, pass_id=ref.number, done=size, total=size)
+            self.journal.note(GLOBAL, "pull", text=text, pass_id=ref.number, done=size, total=size)
         return status, sealed
 
     def lay_inputs(self, stage: Stage, inputs: Sequence[Sealed]) -> None:
@@ -146,15 +146,15 @@ class LeadVerbs(RecordVerbs):
         status = self.passes.push(
             sealed,
             before_seal=seat.still if seat else lambda: None,
-            progress=self.progress(GLOBAL, "publish", number),
+            progress=self.progress(GLOBAL, "publish", pass_id=number),
         )
         if status is Status.CONFLICT:
             aside = self.mirror.set_aside(sealed.ref)
-            self.journal.note(GLOBAL, "set_aside", f"global {number}: another one is published; {aside}")
+            self.journal.note(GLOBAL, "set_aside", text=f"global {number}: another one is published; {aside}")
             self.passes.pull(sealed.ref)
         size = sealed.seal.model_bytes
         text = f"global {number}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
-        self.journal.note(GLOBAL, "publish", text, pass_id=number, done=size, total=size)
+        self.journal.note(GLOBAL, "publish", text=text, pass_id=number, done=size, total=size)
         return status
 
     def push_global_model(self, pass_id: int, metrics: Mapping[str, Any]) -> Status:

@@ -116,7 +116,7 @@ class RecordVerbs(SiteVerbs):
         )
         stored = self.documents.create(layout.verdict(pass_id, 0), doc)
         sites = ", ".join(one.site for one in stored.doc.inputs)
-        self.journal.note(GLOBAL, "verdict", f"round {pass_id} closes over {sites}", pass_id=pass_id)
+        self.journal.note(GLOBAL, "verdict", text=f"round {pass_id} closes over {sites}", pass_id=pass_id)
         return stored
 
     def publish_orchestration(self, view: LeadView, *, done: Done | None = None) -> None:
@@ -165,7 +165,7 @@ class RecordVerbs(SiteVerbs):
         )
         done = self.documents.create(layout.done(), doc).doc
         self.publish_orchestration(LeadView(self.roster(), final_pass, {}), done=done)
-        self.journal.note(GLOBAL, "done", f"run {self.settings.run_id} ended: {done.reason}")
+        self.journal.note(GLOBAL, "done", text=f"run {self.settings.run_id} ended: {done.reason}")
         return done
 
 

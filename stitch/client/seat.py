@@ -27,17 +27,19 @@ class Seat:
     def __init__(
         self,
         lane: str,
+        *,
         documents: Documents,
         mirror: Mirror,
-        *,
         clock: Clock,
         identity: Identity,
         take_over: bool,
         on_trouble: Callable[[StitchError], None],
     ) -> None:
         self.lane = lane
-        self._lease = Lease(lane, documents, mirror, clock=clock, identity=identity, take_over=take_over)
-        self._heart = Heart(self._lease, identity.interval_s, on_trouble)
+        self._lease = Lease(
+            lane, documents=documents, mirror=mirror, clock=clock, identity=identity, take_over=take_over
+        )
+        self._heart = Heart(self._lease, identity.interval_s, on_trouble=on_trouble)
 
     @property
     def term(self) -> int:

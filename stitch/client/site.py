@@ -128,16 +128,18 @@ class SiteVerbs(Actor):
             ProtocolError: as for `pull_global`.
         """
         ref = PassRef(pass_id)
-        status, sealed = self.passes.pull(ref, progress=self.progress(self.lane, "pull", pass_id))
+        status, sealed = self.passes.pull(ref, progress=self.progress(self.lane, "pull", pass_id=pass_id))
         if status is Status.CONFLICT:
             # The lead's own candidate that lost, or a store that was swapped: the store's seal holds.
             aside = self.mirror.set_aside(ref)
-            self.journal.note(self.lane, "set_aside", f"global {pass_id}: another seal is published; {aside}")
+            self.journal.note(
+                self.lane, "set_aside", text=f"global {pass_id}: another seal is published; {aside}"
+            )
             status, sealed = self.passes.pull(ref)
         if status is Status.DOWNLOADED and sealed is not None:
             size = sealed.seal.model_bytes
             text = f"global {pass_id}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
-            self.journal.note(self.lane, "pull", text, pass_id=pass_id, done=size, total=size)
+            self.journal.note(self.lane, "pull", text=text, pass_id=pass_id, done=size, total=size)
         return status, sealed
 
     def wait_for_global(self, pass_id: int) -> Status:
@@ -171,11 +173,13 @@ class SiteVerbs(Actor):
             call = train_call(self.settings, stage, base=base.model, pass_id=pass_id, seed=self.seed(pass_id))
             checked = check_map(call, metrics)
             attempt = max(1, self.events.last_attempt(pass_id))
-            sealed = self.seal_site_pass(stage, base, attempt, checked.n_samples, checked.metrics)
+            sealed = self.seal_site_pass(
+                stage, base, attempt=attempt, n_samples=checked.n_samples, metrics=checked.metrics
+            )
         return self.publish_site_pass(sealed)
 
     def seal_site_pass(
-        self, stage: Stage, base: Sealed, attempt: int, n_samples: int, metrics: Mapping[str, float]
+        self, stage: Stage, base: Sealed, *, attempt: int, n_samples: int, metrics: Mapping[str, float]
     ) -> Sealed:
         """Seal what the train hook made; the first seal of a pass wins.
 
@@ -208,7 +212,7 @@ class SiteVerbs(Actor):
         return {
             "run_id": self.settings.run_id,
             "pass_id": stage.ref.number,
-            "model_file": layout.stored_name("model", digest, ext),
+            "model_file": layout.stored_name("model", digest, ext=ext),
             "model_sha256": digest,
             "model_bytes": model.stat().st_size,
             "hooks_sha256": self.hooks_sha256,
@@ -225,7 +229,7 @@ class SiteVerbs(Actor):
         status = self.passes.push(
             sealed,
             before_seal=seat.still if seat else lambda: None,
-            progress=self.progress(self.lane, "push", number),
+            progress=self.progress(self.lane, "push", pass_id=number),
         )
         if status is Status.CONFLICT:
             return self.adopt_site_pass(number)
@@ -233,9 +237,11 @@ class SiteVerbs(Actor):
             self.keep_copy(sealed)
             size, seconds = sealed.seal.model_bytes, self.clock.monotonic() - begun
             text = f"pass {number}: {size / 1e6:.1f} MB in {seconds:.1f} s, n_samples {sealed.seal.n_samples}"
-            self.journal.note(self.lane, "push", text, pass_id=number, done=size, total=size, seconds=seconds)
+            self.journal.note(
+                self.lane, "push", text=text, pass_id=number, done=size, total=size, seconds=seconds
+            )
         else:
-            self.journal.note(self.lane, "already_synced", f"pass {number}", pass_id=number)
+            self.journal.note(self.lane, "already_synced", text=f"pass {number}", pass_id=number)
         self.report(sealed)
         return status
 
@@ -249,7 +255,7 @@ class SiteVerbs(Actor):
         status, sealed = self.passes.pull(ref)
         if status is Status.CONFLICT:
             aside = self.mirror.set_aside(ref)
-            self.journal.note(self.lane, "set_aside", f"pass {pass_id}: the store has another; {aside}")
+            self.journal.note(self.lane, "set_aside", text=f"pass {pass_id}: the store has another; {aside}")
             status, sealed = self.passes.pull(ref)
         if sealed is None:
             return status
@@ -275,7 +281,7 @@ class SiteVerbs(Actor):
             **fields: further fields of the event document.
         """
         number = attempt or max(1, self.events.last_attempt(pass_id))
-        self.events.emit(pass_id, Event(event), number, **fields)
+        self.events.emit(pass_id, Event(event), attempt=number, **fields)
 
     def keep_copy(self, sealed: Sealed) -> None:
         """Keep a copy of an upload in `output/final_no_phi/`, for whoever must be shown what left."""
@@ -307,7 +313,7 @@ class SiteVerbs(Actor):
             newest += 1
         doc = Join.make(created_at=self.clock.now(), **fields)
         self.documents.create(layout.join(self.site, max(newest, 1)), doc)
-        self.journal.note(self.lane, "join", f"joined run {self.settings.run_id} as {self.site}")
+        self.journal.note(self.lane, "join", text=f"joined run {self.settings.run_id} as {self.site}")
 
     def heartbeat(self, pass_id: int | None = None) -> None:
         """Beat once: shows that this site lives.

@@ -44,7 +44,7 @@ class SiteWatch:
         heartbeat_minutes: the beat that sites keep.
     """
 
-    def __init__(self, lanes: Lanes, clock: Clock, heartbeat_minutes: float) -> None:
+    def __init__(self, lanes: Lanes, clock: Clock, *, heartbeat_minutes: float) -> None:
         self.lanes = lanes
         self._clock = clock
         self._limit = LATE * heartbeat_minutes * 60
@@ -72,7 +72,7 @@ class SiteWatch:
         """Ask about a site again: its seal was there and could not be used."""
         self._sealed.pop(site, None)
 
-    def status(self, pass_id: int, expected: Iterable[str], ready: Ready) -> dict[str, str]:
+    def status(self, pass_id: int, expected: Iterable[str], *, ready: Ready) -> dict[str, str]:
         """`site_status` of the orchestration: a word for every expected site.
 
         Lanes of sites not yet done are listed at most twice a heartbeat.

@@ -234,5 +234,5 @@ class _Driver:
     def _say(self, step: str, text: str) -> None:
         """A line for people when it is a new one."""
         if text and text != self._said:
-            self.client.journal.note(self._lane, "error" if step == "error" else "wait", text)
+            self.client.journal.note(self._lane, "error" if step == "error" else "wait", text=text)
         self._said = text

@@ -124,15 +124,15 @@ class Lead:
         if client.settings.initial_model is not None:
             lay_initial_model(client, stage)
             text = f"global 0 is {client.settings.initial_model}"
-            client.journal.note(GLOBAL, "train", text, pass_id=0)
+            client.journal.note(GLOBAL, "train", text=text, pass_id=0)
             return client.seal_global(stage, base=None, n_samples=0, metrics={}, record=record)
-        client.journal.note(GLOBAL, "train", "pass 0: the starting model", pass_id=0)
+        client.journal.note(GLOBAL, "train", text="pass 0: the starting model", pass_id=0)
         call = train_call(client.settings, stage, base=None, pass_id=0, seed=record.seed)
         client.seat(GLOBAL).tell("training", 0)
         try:
             result = client.runner.run(call, stop=client.stop)
         except HookError as error:
-            self._failed(error, stage, "initializing")
+            self._failed(error, stage, phase="initializing")
             raise
         return client.seal_global(
             stage, base=None, n_samples=result.n_samples, metrics=result.metrics, record=record
@@ -157,7 +157,7 @@ class Lead:
         )
         decision = self._policy.verdict(view, client.lanes.now(GLOBAL))
         if isinstance(decision, Wait):
-            return self._wait(now, ready, decision)
+            return self._wait(now, decision, ready=ready)
         if not isinstance(decision, Close):
             raise RoundError(f"the policy answered {type(decision).__name__}, which all_expected never does")
         sealed, missing = self._collect(decision.inputs)
@@ -174,9 +174,9 @@ class Lead:
         now.verdict = client.write_verdict(now.number, now.roster, inputs=inputs, excluded=excluded)
         return None
 
-    def _wait(self, now: _Round, ready: Ready, decision: Wait) -> Turn:
+    def _wait(self, now: _Round, decision: Wait, *, ready: Ready) -> Turn:
         client = self.client
-        status = client.watch.status(now.number, now.roster.expected, ready)
+        status = client.watch.status(now.number, now.roster.expected, ready=ready)
         if status != now.published:
             started = sum(word in ("training", "completed") for word in status.values())
             state = derive(RoundFiles(started=started))
@@ -197,7 +197,7 @@ class Lead:
                 trouble = f"the pass of {ref.site} is not whole in the store yet"
             except ProtocolError as error:
                 one, trouble = None, f"the pass of {ref.site} is rejected: {error}"
-                self.client.journal.note(GLOBAL, "error", trouble, pass_id=ref.number)
+                self.client.journal.note(GLOBAL, "error", text=trouble, pass_id=ref.number)
             if one is not None:
                 sealed.append(one)
             else:
@@ -221,7 +221,7 @@ class Lead:
             inputs = self._inputs_of(verdict.doc)
             if inputs is None:
                 return Turn("waiting", f"round {now.number}: an input is not whole in the store", ref.number)
-            candidate = self._aggregate(ref, now.base, inputs, verdict)
+            candidate = self._aggregate(ref, now.base, inputs=inputs, verdict=verdict)
         self._publish(candidate, now.roster)
         self._round = None
         return Turn("acted", f"published global {ref.number}", ref.number)
@@ -245,7 +245,7 @@ class Lead:
         return inputs
 
     def _aggregate(
-        self, ref: PassRef, base: Sealed, inputs: list[Sealed], verdict: Stored[Verdict]
+        self, ref: PassRef, base: Sealed, *, inputs: list[Sealed], verdict: Stored[Verdict]
     ) -> Sealed:
         client = self.client
         client.drop_stage(ref)
@@ -261,18 +261,18 @@ class Lead:
             n_samples=sum(one.seal.n_samples for one in inputs),
         )
         client.seat(GLOBAL).tell("aggregating", ref.number)
-        client.journal.note(GLOBAL, "aggregate", f"round {ref.number}: {len(inputs)} inputs")
+        client.journal.note(GLOBAL, "aggregate", text=f"round {ref.number}: {len(inputs)} inputs")
         try:
             result = client.runner.run(call, stop=client.stop)
         except HookError as error:
-            self._failed(error, stage, "aggregating")
+            self._failed(error, stage, phase="aggregating")
             raise
         record = client.record_of(verdict, base, should_stop=result.should_stop)
         sealed = client.seal_global(
             stage, base=base, n_samples=result.n_samples, metrics=result.metrics, record=record
         )
         text = f"global {ref.number}: {result.seconds:.1f} s"
-        client.journal.note(GLOBAL, "seal", text, pass_id=ref.number, seconds=result.seconds)
+        client.journal.note(GLOBAL, "seal", text=text, pass_id=ref.number, seconds=result.seconds)
         return sealed
 
     def _publish(self, sealed: Sealed, roster: Roster) -> None:
@@ -281,11 +281,11 @@ class Lead:
         if not sealed.seal.final:
             self.client.publish_orchestration(LeadView(roster, sealed.ref.number))
 
-    def _failed(self, error: HookError, stage: Stage, phase: str) -> None:
+    def _failed(self, error: HookError, stage: Stage, *, phase: str) -> None:
         client = self.client
         model = stage.model_path(client.settings.hooks.model_ext)
         client.trail.last_error(error, pass_id=stage.ref.number, phase=phase, model_path=model)
-        client.journal.note(GLOBAL, "error", str(error), pass_id=stage.ref.number)
+        client.journal.note(GLOBAL, "error", text=str(error), pass_id=stage.ref.number)
 
 
 def _made_by(candidate: Sealed, verdict: Stored[Verdict]) -> bool:

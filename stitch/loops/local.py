@@ -121,7 +121,7 @@ class Local:
             if ref.number < wanted and ref not in there:
                 aside = client.mirror.set_aside(ref)
                 text = f"pass {ref.number} was never published and its round is over; kept in {aside}"
-                client.journal.note(client.lane, "set_aside", text, pass_id=ref.number)
+                client.journal.note(client.lane, "set_aside", text=text, pass_id=ref.number)
         self._prepared = True
 
     # -- training --------------------------------------------------------------------------------
@@ -142,20 +142,22 @@ class Local:
         stage = client.stage(ref)
         self._carry_state(stage)
         seat.tell("training", ref.number)
-        client.journal.note(client.lane, "train", f"pass {ref.number} from global {base.ref.number}")
+        client.journal.note(client.lane, "train", text=f"pass {ref.number} from global {base.ref.number}")
         call = train_call(
             client.settings, stage, base=base.model, pass_id=ref.number, seed=client.seed(ref.number)
         )
         try:
             result = client.runner.run(call, stop=client.stop)
-            sealed = client.seal_site_pass(stage, base, attempt, result.n_samples, result.metrics)
+            sealed = client.seal_site_pass(
+                stage, base, attempt=attempt, n_samples=result.n_samples, metrics=result.metrics
+            )
         except (HookError, EgressRefused) as error:
-            self._failed(ref, attempt, error)
+            self._failed(ref, error, attempt=attempt)
             raise
         finally:
             seat.tell("waiting", ref.number)
         text = f"pass {ref.number}: n_samples {result.n_samples}, {result.seconds:.1f} s"
-        client.journal.note(client.lane, "seal", text, pass_id=ref.number, seconds=result.seconds)
+        client.journal.note(client.lane, "seal", text=text, pass_id=ref.number, seconds=result.seconds)
         return sealed
 
     def _carry_state(self, stage: Stage) -> None:
@@ -168,7 +170,7 @@ class Local:
                     shutil.copytree(state, stage.state_dir)
                 return
 
-    def _failed(self, ref: PassRef, attempt: int, error: HookError | EgressRefused) -> None:
+    def _failed(self, ref: PassRef, error: HookError | EgressRefused, *, attempt: int) -> None:
         client = self.client
         hook = error if isinstance(error, HookError) else None
         told = client.settings.egress.error_messages
@@ -178,7 +180,7 @@ class Local:
             phase="training",
             model_path=client.stage(ref).model_path(client.settings.hooks.model_ext),
         )
-        client.journal.note(client.lane, "error", str(error), pass_id=ref.number)
+        client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)
         client.emit(
             ref.number,
             Event.FAILED,
@@ -204,16 +206,16 @@ class Local:
     def _evaluate(self, sealed: Sealed) -> None:
         client = self.client
         spec, number = client.settings.hooks.evaluate, sealed.ref.number
-        if spec is None or client.events.has(number, Event.EVALUATED, 1):
+        if spec is None or client.events.has(number, Event.EVALUATED, attempt=1):
             return
         stage = client.stage(PassRef(number, client.site, 1))
-        call = evaluate_call(client.settings, stage, spec, model=sealed.model, pass_id=number)
+        call = evaluate_call(client.settings, stage, spec=spec, model=sealed.model, pass_id=number)
         try:
             result = client.runner.run(call, stop=client.stop)
             check_counts(result.n_samples, client.settings.egress)
         except (HookError, EgressRefused) as error:
             client.trail.last_error(error, pass_id=number, phase="evaluating", model_path=sealed.model)
-            client.journal.note(client.lane, "error", str(error), pass_id=number)
+            client.journal.note(client.lane, "error", text=str(error), pass_id=number)
             raise
         finally:
             client.drop_stage(stage.ref)
@@ -225,7 +227,7 @@ class Local:
             n_samples=result.n_samples,
             metrics=narrow(result.metrics, client.settings.egress.metrics),
         )
-        client.journal.note(client.lane, "evaluate", f"global {number}", pass_id=number)
+        client.journal.note(client.lane, "evaluate", text=f"global {number}", pass_id=number)
 
 
 def lane_is_held(lane: str, holder: Holder) -> str:

@@ -18,13 +18,13 @@ class Events:
     failed; the newest counts.
     """
 
-    def __init__(self, site: str, run_id: str, documents: Documents, clock: Clock) -> None:
+    def __init__(self, site: str, documents: Documents, *, run_id: str, clock: Clock) -> None:
         self._site = site
         self._run_id = run_id
         self._documents = documents
         self._clock = clock
 
-    def emit(self, pass_id: int, event: Event, attempt: int, **fields: Any) -> Stored[EventDoc]:
+    def emit(self, pass_id: int, event: Event, *, attempt: int, **fields: Any) -> Stored[EventDoc]:
         """Create an event; one that is there already is success (law 1).
 
         Args:
@@ -42,7 +42,7 @@ class Events:
             created_at=self._clock.now(),
             **fields,
         )
-        return self._documents.create(layout.event(self._site, pass_id, event, attempt), doc)
+        return self._documents.create(layout.event(self._site, pass_id, name=event, attempt=attempt), doc)
 
     def last_attempt(self, pass_id: int) -> int:
         """The newest training attempt of a pass that has an event; 0 when there is none."""
@@ -52,10 +52,10 @@ class Events:
             key = layout.parse(entry.key)
             if key is not None and key.what is layout.What.EVENT and key.name != Event.EVALUATED:
                 last = max(last, key.attempt)
-        while self._documents.exists(layout.event(self._site, pass_id, Event.STARTED, last + 1)):
+        while self._documents.exists(layout.event(self._site, pass_id, name=Event.STARTED, attempt=last + 1)):
             last += 1  # lists may be stale
         return last
 
-    def has(self, pass_id: int, event: Event, attempt: int) -> bool:
+    def has(self, pass_id: int, event: Event, *, attempt: int) -> bool:
         """Whether the event is in the store."""
-        return self._documents.exists(layout.event(self._site, pass_id, event, attempt))
+        return self._documents.exists(layout.event(self._site, pass_id, name=event, attempt=attempt))

@@ -19,7 +19,7 @@ class Heart:
         on_trouble: told of every failed beat; a `LaneLost` is the last it hears.
     """
 
-    def __init__(self, lease: Lease, interval_s: float, on_trouble: Callable[[StitchError], None]) -> None:
+    def __init__(self, lease: Lease, interval_s: float, *, on_trouble: Callable[[StitchError], None]) -> None:
         self._lease = lease
         self._interval_s = interval_s
         self._on_trouble = on_trouble

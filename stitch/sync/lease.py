@@ -66,9 +66,9 @@ class Lease:
     def __init__(
         self,
         lane: str,
+        *,
         documents: Documents,
         mirror: Mirror,
-        *,
         clock: Clock,
         identity: Identity,
         take_over: bool = False,

@@ -33,7 +33,7 @@ class Limits:
 class Passes:
     """Moves whole passes of one run."""
 
-    def __init__(self, lanes: Lanes, mirror: Mirror, documents: Documents, limits: Limits) -> None:
+    def __init__(self, lanes: Lanes, mirror: Mirror, *, documents: Documents, limits: Limits) -> None:
         self._lanes = lanes
         self._mirror = mirror
         self._documents = documents
@@ -194,7 +194,7 @@ class Passes:
                 ("run_id", seal.run_id, self.limits.run_id),
                 ("lane", seal.lane, ref.lane),
                 ("pass_id", seal.pass_id, ref.number),
-                ("model_file", seal.model_file, layout.stored_name("model", seal.model_sha256, seal.ext)),
+                ("model_file", seal.model_file, layout.stored_name("model", seal.model_sha256, ext=seal.ext)),
                 ("model extension", seal.ext, self.limits.ext),
             )
             if found != wanted

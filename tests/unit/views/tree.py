@@ -151,7 +151,7 @@ class Tree:
             "created_at": self.clock.now(),
         }
         document = EventDoc.make(**values | fields)
-        self.doc(layout.event(site, number, Event(name), attempt), document)
+        self.doc(layout.event(site, number, name=Event(name), attempt=attempt), document)
 
     def seal(self, ref: PassRef, *, model: bool = True, **fields: Any) -> str:
         """A sealed pass; returns the model's hash."""
@@ -165,7 +165,7 @@ class Tree:
             "attempt": 0 if ref.site is None else 1,
             "base_pass": base,
             "base_sha256": None if base is None else sha(f"global/pass_{base:03d}"),
-            "model_file": layout.stored_name("model", digest, "npz"),
+            "model_file": layout.stored_name("model", digest, ext="npz"),
             "model_sha256": digest,
             "model_bytes": len(content),
             "n_samples": 100,
@@ -193,7 +193,7 @@ class Tree:
                 "model_sha256": sha(f"sites/{site}/pass_{number:03d}"),
                 "metrics_sha256": sha("seal"),
                 "n_samples": 100,
-                "model_file": layout.stored_name("model", sha(f"sites/{site}/pass_{number:03d}"), "npz"),
+                "model_file": layout.stored_name("model", sha(f"sites/{site}/pass_{number:03d}"), ext="npz"),
             }
             for site in inputs
         ]
