@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 TYPE_CHECKING = False  # typing itself is not worth its import time here
@@ -36,9 +37,9 @@ def main(request: dict[str, Any]) -> int:
     result_path, fault_path = Path(str(request["result_path"])), str(request["fault_path"])
     root, file = Path(str(request["root"])), Path(str(request["file"]))
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    # Kept open to the end on purpose: it is written to from a signal handler.
-    faulthandler.enable(open(fault_path, "w", encoding="utf-8"))  # noqa: SIM115
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # no test double replaced it yet
+    # Open to the end: it is written to while the interpreter crashes.
+    faulthandler.enable(open(fault_path, "w", encoding="utf-8"))  # noqa: SIM115  so no `with` closes it
     sys.argv[:] = [str(file)]
     try:
         result, code = _run(request, root=root, file=file), 0
@@ -62,9 +63,10 @@ def _run(request: dict[str, Any], *, root: Path, file: Path) -> dict[str, object
     if only_look:
         return {"returned": {}}
     returned = function(**{name: _as_path(name, value) for name, value in arguments.items()})
-    if not hasattr(returned, "items"):
+    if not isinstance(returned, Mapping):
         return {"returned": None, "type": type(returned).__name__}
-    return _plain(returned)
+    values, odd = plain(returned)
+    return {"returned": values, "odd": odd}
 
 
 def _load(root: Path, file: Path) -> ModuleType:
@@ -147,19 +149,21 @@ def _as_path(name: str, value: object) -> object:
     return Path(value) if isinstance(value, str) and name.endswith(("_path", "_dir")) else value
 
 
-def _plain(returned: object) -> dict[str, object]:
-    """The returned map as JSON values; `odd` names the type of whatever has no such value."""
+def plain(returned: Mapping[Any, object]) -> tuple[dict[str, object], dict[str, str]]:
+    """A returned map as JSON values, and the type's name of whatever has no such value."""
     values: dict[str, object] = {}
     odd: dict[str, str] = {}
-    for key, value in returned.items():  # type: ignore[attr-defined]
+    for key, given in returned.items():
         # NumPy's and torch's scalars, not their arrays of one number.
-        if hasattr(value, "item") and getattr(value, "shape", None) == ():
-            value = value.item()  # noqa: PLW2901
-        if isinstance(key, str) and isinstance(value, bool | int | float):
+        scalar = hasattr(given, "item") and getattr(given, "shape", None) == ()
+        value = given.item() if scalar else given  # type: ignore[attr-defined]  # `scalar` looked for it
+        if not isinstance(key, str):
+            odd[str(key)] = f"a value under a key of type {type(key).__name__}"
+        elif isinstance(value, bool | int | float):
             values[key] = value
         else:
-            odd[str(key)] = type(value).__name__ if isinstance(key, str) else f"{type(key).__name__} as key"
-    return {"returned": values, "odd": odd}
+            odd[key] = type(value).__name__
+    return values, odd
 
 
 def _exit_code(leaving: SystemExit) -> int:

@@ -66,7 +66,7 @@ def timed_out(call: HookCall, *, detail: str) -> HookTimeout:
 
 
 def failure(
-    call: HookCall, ended: Ended, result: dict[str, object], *, fault: str, log_tail: str
+    call: HookCall, ended: Ended, *, result: dict[str, object], fault: str, log_tail: str
 ) -> HookError | None:
     """The error that a run came to, or None if the hook returned and its process ended well.
 

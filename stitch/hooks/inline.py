@@ -15,6 +15,7 @@ from typing import Any
 
 from stitch.errors import ConfigError, HookError, HookFailed
 from stitch.hooks.call import HookCall, HookName, HookResult, HookStopped
+from stitch.hooks.child import plain
 from stitch.hooks.output import Checked, check_model, check_returned, stamp
 
 HookFunction = Callable[..., Mapping[str, Any]]
@@ -26,10 +27,8 @@ def check_map(call: HookCall, returned: Mapping[str, Any]) -> Checked:
     Raises:
         HookOutput: names the first key that breaks a rule.
     """
-    values = {key: value.item() if hasattr(value, "item") else value for key, value in returned.items()}
-    plain = (bool, int, float, str, type(None))
-    odd = {str(key): type(value).__name__ for key, value in values.items() if not isinstance(value, plain)}
-    return check_returned(call, {key: value for key, value in values.items() if key not in odd}, odd)
+    values, odd = plain(returned)
+    return check_returned(call, values, odd=odd)
 
 
 class FunctionRunner:

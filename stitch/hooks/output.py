@@ -95,7 +95,9 @@ def _model_hint(path: Path) -> str:
     return f"Write to out_path exactly as given (some libraries add an ending): it ends in {path.suffix}."
 
 
-def check_returned(call: HookCall, returned: Mapping[str, object], odd: Mapping[str, str]) -> Checked:
+def check_returned(
+    call: HookCall, returned: Mapping[str, object], *, odd: Mapping[str, str] | None = None
+) -> Checked:
     """Check the map that the hook returned.
 
     Args:
@@ -106,7 +108,7 @@ def check_returned(call: HookCall, returned: Mapping[str, object], odd: Mapping[
     Raises:
         HookOutput: names the first key that breaks a rule, and the rule.
     """
-    for key, kind in odd.items():
+    for key, kind in (odd or {}).items():
         _refuse(call, f"returned {_shown(key)} as {kind}", hint=_NUMBERS)
     _check_shape(call, returned)
     if call.hook != "aggregate" and "should_stop" in returned:

@@ -24,12 +24,12 @@ from stitch.hooks.spec import CommandHook, find_command, hook_name, missing_scri
 _TICK_S = 0.1  # how late a stop or a line of output may be seen; the hook's end is seen at once
 
 # The arguments of docs/hooks.md, for a check of the signature without a run.
-_REQUIRED: dict[HookName, tuple[str, ...]] = {
+REQUIRED: dict[HookName, tuple[str, ...]] = {
     "train": ("global_path", "out_path", "data_dir"),
     "aggregate": ("site_dir", "out_path"),
     "evaluate": ("global_path", "data_dir"),
 }
-_OPTIONAL = ("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir")
+OPTIONAL = ("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class HookRunner:
         else:
             returned, odd = read_metrics_file(call, _files(call).metrics), {}
         check_model(call, before=before)
-        checked = check_returned(call, returned, odd)
+        checked = check_returned(call, returned, odd=odd)
         return HookResult(checked.n_samples, checked.metrics, checked.should_stop, seconds)
 
     def end_survivor(self, work_dir: Path) -> bool:
@@ -135,7 +135,7 @@ class HookRunner:
         if why == "timeout":
             raise timed_out(call, detail=tail)
         result = read_result(files.result)
-        if error := failure(call, ended, result, fault=fault, log_tail=tail):
+        if error := failure(call, ended, result=result, fault=fault, log_tail=tail):
             raise error
         return result
 
@@ -248,8 +248,8 @@ def check_spec(root: Path, spec: HookSpec, *, hook: HookName | None = None, time
             hook=hook or "train",
             spec=spec,
             root=root,
-            required=dict.fromkeys(_REQUIRED[hook]) if hook else {},
-            optional=dict.fromkeys(_OPTIONAL),
+            required=dict.fromkeys(REQUIRED[hook]) if hook else {},
+            optional=dict.fromkeys(OPTIONAL),
             out_path=None,
             work_dir=Path(folder),
             log_path=Path(folder) / "check.log",

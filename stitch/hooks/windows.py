@@ -158,4 +158,4 @@ class WindowsProcess:
 
 
 def _kernel32() -> Any:
-    return ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
+    return ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]  # Windows' alone
