@@ -162,7 +162,7 @@ def _reason(chain: list[BaseException]) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it was made from, through causes, arguments and `reason`s."""
+    """An error and what it was made from, through causes, arguments and what libraries attach."""
     waiting, seen = [error], set[int]()
     while waiting:
         link = waiting.pop(0)
@@ -170,7 +170,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(link))
         yield link
-        inner = (link.__cause__, link.__context__, getattr(link, "reason", None), *link.args)
+        named = (getattr(link, name, None) for name in ("inner_exception", "reason"))
+        inner = (link.__cause__, link.__context__, *named, *link.args)
         waiting += [other for other in inner if isinstance(other, BaseException)]
 
 

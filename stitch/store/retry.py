@@ -26,12 +26,40 @@ _LONGEST_ASKED = 600.0
 """Seconds: a longer `Retry-After` is cut to this, so that `run` keeps showing life."""
 
 
+class _Effort:
+    """Counts the tries of one call since it last got further than ever before."""
+
+    def __init__(self, max_retries: int, progress: Progress | None = None) -> None:
+        self._max_retries = max_retries
+        self._progress = progress
+        self._furthest = self._counted = 0
+        self._before = 0
+
+    def hear(self, done: int, total: int) -> None:
+        """Takes a transfer's progress and passes it on."""
+        self._furthest = max(self._furthest, done)
+        if self._progress:
+            self._progress(done, total)
+
+    def tries(self, state: tenacity.RetryCallState) -> int:
+        """Failed tries that count, the one just made included."""
+        if self._furthest > self._counted:
+            self._counted = self._furthest
+            self._before = state.attempt_number - 1
+        return state.attempt_number - self._before
+
+    def exhausted(self, state: tenacity.RetryCallState) -> bool:
+        """Whether there is no try left."""
+        return self.tries(state) > self._max_retries
+
+
 class RetryingStore:
     """Repeats what may succeed later, and nothing else.
 
     `StoreUnavailable` is retried with exponential backoff and full jitter, or after what the
     store asked for. A push whose outcome is unknown is read back first (law 5). Refusals
-    (`StoreDenied`, `NotFound`, `AlreadyExists`) pass through at once.
+    (`StoreDenied`, `NotFound`, `AlreadyExists`) pass through at once. A transfer that got further
+    than ever before starts its budget anew: a long one over a bad line must not run out of tries.
 
     Args:
         store: the backend.
@@ -68,13 +96,17 @@ class RetryingStore:
 
     def pull(self, key: str, to: Path, *, unless: str = "", progress: Progress | None = None) -> Entry:
         """See `Store.pull`."""
-        return self._again(key, lambda: self._store.pull(key, to, unless=unless, progress=progress))
+        effort = _Effort(self._max_retries, progress)
+        return self._again(
+            key, lambda: self._store.pull(key, to, unless=unless, progress=effort.hear), effort
+        )
 
     def push(
         self, src: Path, key: str, *, mode: Mode, digest: str = "", progress: Progress | None = None
     ) -> Entry:
         """See `Store.push`. Finding our own bytes after our own failed try is success."""
         failed = unsettled = False
+        effort = _Effort(self._max_retries, progress)
 
         def attempt() -> Entry:
             nonlocal failed, unsettled
@@ -84,7 +116,7 @@ class RetryingStore:
                 if landed:
                     return landed
             try:
-                return self._store.push(src, key, mode=mode, digest=digest, progress=progress)
+                return self._store.push(src, key, mode=mode, digest=digest, progress=effort.hear)
             except OutcomeUnknown:
                 failed = unsettled = True
                 raise
@@ -98,7 +130,7 @@ class RetryingStore:
                 raise
 
         try:
-            return self._again(key, attempt)
+            return self._again(key, attempt, effort)
         except OutcomeUnknown:
             landed = self._again(key, lambda: self._read_back(src, key, mode))
             if landed:
@@ -109,7 +141,9 @@ class RetryingStore:
         """See `Store.now`."""
         return self._again("now", self._store.now)
 
-    def _again(self, what: str, act: Callable[[], _Answer]) -> _Answer:
+    def _again(self, what: str, act: Callable[[], _Answer], effort: _Effort | None = None) -> _Answer:
+        effort = effort or _Effort(self._max_retries)
+
         def tell(state: tenacity.RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
             pause = state.next_action.sleep if state.next_action else 0.0
@@ -117,18 +151,16 @@ class RetryingStore:
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((StoreUnavailable, OutcomeUnknown)),
-            stop=tenacity.stop_any(
-                tenacity.stop_after_attempt(self._max_retries + 1), tenacity.stop_when_event_set(self._stop)
-            ),
-            wait=self._pause,
+            stop=lambda state: effort.exhausted(state) or self._stop.is_set(),
+            wait=lambda state: self._pause(state, effort.tries(state)),
             sleep=tenacity.sleep_using_event(self._stop),
             before_sleep=tell,
             reraise=True,
         )
         return retrying(act)
 
-    def _pause(self, state: tenacity.RetryCallState) -> float:
-        ceiling = min(_LONGEST, self._backoff * 2.0 ** min(state.attempt_number - 1, 16))
+    def _pause(self, state: tenacity.RetryCallState, tries: int) -> float:
+        ceiling = min(_LONGEST, self._backoff * 2.0 ** min(tries - 1, 16))
         pause = random.uniform(ceiling / 2, ceiling)  # noqa: S311  spreads load, hides nothing
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after if isinstance(error, StoreUnavailable) else None

@@ -10,7 +10,7 @@ _SECRETS = (
     (re.compile(r"(?i)\b(AccountKey|SharedAccessSignature|SharedAccessKey)=[^;\s\"']+"), r"\1=***"),
     (re.compile(r"(?i)\b(SharedKey(?:Lite)?\s+[^:\s]+:)[A-Za-z0-9+/=]+"), r"\1***"),
     (re.compile(r"(?i)\b(Bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
-    (re.compile(r"(?i)\b(https?://)[^/\s@:]+:[^/\s@]+@"), r"\1***@"),
+    (re.compile(r"(?i)\b(https?://)[^/\s@:]+:[^\s@]+@"), r"\1***@"),
 )
 
 

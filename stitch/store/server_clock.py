@@ -38,7 +38,14 @@ class ServerClock:
         self._lock = threading.Lock()
 
     def hear(self, server: datetime) -> None:
-        """Takes a reading that the store just gave."""
+        """Takes a reading that the store just gave.
+
+        A `Date` is cut to the second, so each reading is a lower bound: the highest holds, and
+        `now()` does not step back within a second.
+        """
+        known = self.now()
+        if known is not None and timedelta(0) < known - server < timedelta(seconds=1):
+            server = known
         with self._lock:
             self._heard = _Heard(server, self._clock.now(), self._clock.monotonic())
 

@@ -292,8 +292,10 @@ def _hold(server: Azurite) -> socket.socket:
 
 def _reap(child: subprocess.Popen[bytes]) -> None:
     """Collects the server if we were its last user; others may go on using it."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         child.wait(0.5)
+    except subprocess.TimeoutExpired:
+        child.returncode = 0  # no longer ours: its guard ends it, and Popen shall not complain
 
 
 def _try_hold(server: Azurite, held: contextlib.ExitStack) -> bool:

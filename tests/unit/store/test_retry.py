@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stitch.errors import AlreadyExists, NotFound, OutcomeUnknown, StoreDenied, StoreUnavailable
-from stitch.store import Entry, Match, MemoryStore, RetryingStore, Store
+from stitch.store import Entry, Match, MemoryStore, Mode, Progress, RetryingStore, Store
 from stitch.testing import Call, Fault, FaultyStore, by_chance, once, scripted
 from stitch.testing.store_contract import StoreContract
 
@@ -132,6 +132,35 @@ def test_the_budget_of_retries_is_kept() -> None:
     with pytest.raises(StoreUnavailable, match="busy"):
         RetryingStore(inner, max_retries=4, backoff_seconds=0).stat("a")
     assert inner.calls == 5
+
+
+class _BreaksAt(MemoryStore):
+    """Breaks each push at the next of some lengths."""
+
+    def __init__(self, *lengths: int) -> None:
+        super().__init__()
+        self.lengths = list(lengths)
+
+    def push(
+        self, src: Path, key: str, *, mode: Mode, digest: str = "", progress: Progress | None = None
+    ) -> Entry:
+        if self.lengths:
+            assert progress
+            progress(self.lengths.pop(0), 100)
+            raise StoreUnavailable("the line broke")
+        return super().push(src, key, mode=mode, digest=digest, progress=progress)
+
+
+def test_a_transfer_that_gets_further_each_time_does_not_run_out_of_tries(source: Path) -> None:
+    store = RetryingStore(_BreaksAt(*range(1, 50)), max_retries=1, backoff_seconds=0)
+    assert store.push(source, "a", mode="create").size == 4
+
+
+def test_a_transfer_that_stays_where_it_was_does(source: Path) -> None:
+    inner = _BreaksAt(5, 5, 5, 5)
+    with pytest.raises(StoreUnavailable):
+        RetryingStore(inner, max_retries=2, backoff_seconds=0).push(source, "a", mode="create")
+    assert inner.lengths == [5]
 
 
 def test_retry_after_is_waited_for() -> None:

@@ -1,0 +1,98 @@
+"""A process killed in the middle of a transfer: the next one sends and fetches only what is missing."""
+
+import hashlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from stitch.store import StoreOptions, open_store
+from stitch.testing.azurite import Azurite
+from stitch.testing.fault_proxy import FaultProxy
+
+MIB = 1 << 20
+SIZE = 64 * MIB
+
+_TRANSFER = """
+import sys
+from pathlib import Path
+from stitch.store import StoreOptions, open_store
+store = open_store(sys.argv[1], options=StoreOptions())
+if sys.argv[2] == "push":
+    store.push(Path(sys.argv[3]), "a/model", mode="create")
+else:
+    store.pull("a/model", Path(sys.argv[3]))
+"""
+
+
+def _killed_after(proxy: FaultProxy, *, method: str, requests: int, arguments: list[str]) -> None:
+    """Runs a transfer in a process of its own and kills it once it has sent so many requests."""
+    child = subprocess.Popen([sys.executable, "-c", _TRANSFER, *arguments])
+    pause, deadline = threading.Event(), time.monotonic() + 60
+    while proxy.count(method) < requests and child.poll() is None and time.monotonic() < deadline:
+        pause.wait(0.002)
+    child.send_signal(signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
+    assert child.wait(20) != 0, "it was done before it could be killed"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in"
+    path.write_bytes(secrets.token_bytes(SIZE))
+    return path
+
+
+def test_an_upload_killed_with_sigkill_restages_only_missing_blocks(
+    azurite: Azurite, source: Path, tmp_path: Path
+) -> None:
+    with FaultProxy(azurite.port) as proxy:
+        direct = azurite.container_url(azurite.new_container())
+        url = direct.replace(f":{azurite.port}/", f":{proxy.port}/")
+        _killed_after(proxy, method="PUT", requests=9, arguments=[url, "push", str(source)])
+        store = open_store(url, options=StoreOptions())
+        assert store.stat("a/model") is None, "nothing is visible before the whole is"
+        first = proxy.count("PUT", "comp=block&")
+        entry = store.push(source, "a/model", mode="create")
+        again = proxy.count("PUT", "comp=block&") - first
+        assert again <= SIZE // (4 * MIB) - first + 5, "at most what was under way is sent twice"
+        assert entry.digest == hashlib.sha256(source.read_bytes()).hexdigest()
+        assert store.pull("a/model", tmp_path / "out").digest == entry.digest
+
+
+def test_other_bytes_never_use_the_blocks_a_killed_upload_left(
+    azurite: Azurite, source: Path, tmp_path: Path
+) -> None:
+    with FaultProxy(azurite.port) as proxy:
+        direct = azurite.container_url(azurite.new_container())
+        url = direct.replace(f":{azurite.port}/", f":{proxy.port}/")
+        _killed_after(proxy, method="PUT", requests=9, arguments=[url, "push", str(source)])
+        changed = source.read_bytes()
+        source.write_bytes(bytes([changed[0] ^ 1]) + changed[1:])
+        store = open_store(direct, options=StoreOptions())
+        store.push(source, "a/model", mode="create")
+        store.pull("a/model", tmp_path / "out")
+        assert (tmp_path / "out").read_bytes() == source.read_bytes()
+
+
+def test_a_download_killed_with_sigkill_continues_from_its_part(
+    azurite: Azurite, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    with FaultProxy(azurite.port) as proxy:
+        direct = azurite.container_url(azurite.new_container())
+        url = direct.replace(f":{azurite.port}/", f":{proxy.port}/")
+        store = open_store(url, options=StoreOptions())
+        store.push(source, "a/model", mode="create")
+        _killed_after(proxy, method="GET", requests=8, arguments=[url, "pull", str(target)])
+        assert not target.exists()
+        kept = target.with_name("out.part").stat().st_size
+        before = proxy.count("GET")
+        store.pull("a/model", target)
+        assert proxy.count("GET") - before <= -(-(SIZE - kept) // (8 * MIB))
+        assert target.read_bytes() == source.read_bytes()
