@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from stitch.cli.demo_build import build
 from stitch.cli.demo_plan import OWN_STORE, Plan
@@ -131,13 +132,15 @@ def _conclude(plan: Plan, out: Console, status: RunStatus, *, settings: Settings
         return _FAILED
     out.print(score_table(status))
     home, final = plan.home(plan.lead), status.finished.final_pass
-    lines = ["", verdict(status)]
+    out.print()
+    out.print(Text(verdict(status)))
+    lines = []
     if final is not None:
         model = (
             home / "stitch_store" / settings.run_id / PassRef(final).mirror_model(settings.hooks.model_ext)
         )
         lines += [f"final model, pass {final}: {shown(model)}", f"SHA-256 {status.finished.model_sha256}"]
-    lines += ["", f"Everything lies in {shown(plan.folder)}. Look at:"]
+    lines += ["", f"Everything lies in {shown(plan.folder)}{os.sep}  Look at:"]
     if not plan.store:
         lines.append(f"  {OWN_STORE}/{settings.run_id}/   all that ever passed between the sites")
     lines += [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich import box
@@ -26,6 +27,7 @@ _RULED = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
 
 _PASSES_SHOWN = 3
 _NOTES = 40
+_METRIC_COLUMNS, _METRIC_WIDTH = 4, 12
 
 
 def console(file: TextIO | None = None, *, stderr: bool = False) -> Console:
@@ -133,32 +135,52 @@ def _remarks(site: SiteStatus) -> Iterator[str]:
 
 def _passes(status: RunStatus) -> Table:
     """The newest passes, one line a seal; all of them are in --json and --csv."""
-    shown = status.passes[-_PASSES_SHOWN:]
-    grid = table("pass", "of", "base", "stale", "n", "metrics", numbers=("pass", "base", "stale", "n"))
-    for item in shown:
-        for cells in _lines(item):
-            grid.add_row(*cells)
+    lines = [line for item in status.passes[-_PASSES_SHOWN:] for line in _lines(item)]
+    names_ = sorted({name for line in lines for name in line.metrics})
+    if len(names_) > _METRIC_COLUMNS or any(len(name) > _METRIC_WIDTH for name in names_):
+        names_ = []  # too wide: one column lists them by name
+    grid = table("pass", "of", "base", "n", *names_, numbers=("pass", "base", "n", *names_))
+    noted = any(line.note for line in lines) or not names_
+    if noted:
+        grid.add_column("")
+    for line in lines:
+        values = [number(line.metrics[name]) if name in line.metrics else "-" for name in names_]
+        rest = " ".join([*([] if names_ else [_values(line.metrics)]), line.note]).strip()
+        grid.add_row(line.label, line.of, line.base, line.n, *values, *([rest] if noted else []))
     return grid
 
 
-def _lines(item: PassStatus) -> Iterator[tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Line:
+    label: str
+    of: str
+    base: str
+    n: str
+    metrics: Mapping[str, float]
+    note: str = ""
+
+
+def _lines(item: PassStatus) -> Iterator[_Line]:
     label = str(item.pass_id)
     for own in item.sites:
         base = "-" if own.base_pass is None else str(own.base_pass)
-        stale = "-" if own.staleness is None else str(own.staleness)
-        yield label, own.site, base, stale, str(own.n_samples), _metrics(own)
+        yield _Line(label, own.site, base, str(own.n_samples), own.metrics, _remark(own))
+    if item.global_ is not None:
+        sealed = item.global_
+        yield _Line(label, "GLOBAL", "-", str(sealed.n_samples), sealed.metrics, _remark(sealed))
     for score in item.evaluated:
         n = "-" if score.n_samples is None else str(score.n_samples)
-        yield label, score.site, "-", "-", n, f"evaluated: {_values(score.metrics)}"
-    if item.global_ is not None:
-        yield label, "GLOBAL", "-", "-", str(item.global_.n_samples), _metrics(item.global_)
+        yield _Line(label, f"  at {score.site}", "-", n, score.metrics)
 
 
-def _metrics(sealed: SitePass | GlobalPass) -> str:
-    marks = [] if sealed.ready else ["(its model is not there yet)"]
+def _remark(sealed: SitePass | GlobalPass) -> str:
+    marks = [] if sealed.ready else ["its model is not there yet"]
+    if isinstance(sealed, SitePass) and sealed.staleness and sealed.fate in ("used", "open"):
+        marks.append(f"{sealed.staleness} behind")
     if isinstance(sealed, SitePass) and sealed.fate in ("excluded", "late"):
-        marks.append(f"({sealed.fate}{': ' + plain(sealed.excluded, most=40) if sealed.excluded else ''})")
-    return " ".join([_values(sealed.metrics), *marks]).strip()
+        why = plain(sealed.excluded, most=40)
+        marks.append(f"{sealed.fate}: {why}" if why else sealed.fate)
+    return "; ".join(marks)
 
 
 def _values(metrics: Mapping[str, float]) -> str:

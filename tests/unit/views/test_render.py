@@ -52,11 +52,26 @@ rush (lead)  completed     1  4 s ago
 nu           training      -  4 s ago
 uchicago     stalled       -  12 min ago  runs other hooks than the lead
 
-pass  of      base  stale     n  metrics
-----------------------------------------------------------
-   0  GLOBAL     -      -   100  loss 0.4137
-   1  rush       0      0  4500  auroc 0.7120  loss 0.3000"""
+pass  of      base     n   auroc    loss
+----------------------------------------
+   0  GLOBAL     -   100       -  0.4137
+   1  rush       0  4500  0.7120  0.3000"""
     )
+
+
+def test_many_metrics_are_listed_by_name(tree: Tree) -> None:
+    tree.seal(PassRef(1, "nu"), metrics={f"m{number}": number / 3 for number in range(1, 6)})
+    text = screen(tree.observe(), width=120)
+    assert "m1 0.3333  m2 0.6667  m3 1  m4 1.3333  m5 1.6667" in text
+
+
+def test_what_a_round_left_out_is_said(tree: Tree) -> None:
+    tree.seal(PassRef(1, "nu"))
+    tree.global_(1, inputs=("rush",), round={"excluded": [{"site": "nu", "reason": "n_samples is 0"}]})
+    tree.seal(PassRef(2, "uchicago"), model=False)
+    text = screen(tree.observe())
+    assert "excluded: n_samples is 0" in text
+    assert "its model is not there yet" in text
 
 
 def test_nothing_is_wider_than_80_columns_or_beyond_ascii(tree: Tree) -> None:

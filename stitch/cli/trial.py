@@ -1,0 +1,253 @@
+"""A hook run that leaves nothing behind but a scratch folder: no store, no lease, no seal in the mirror."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from stitch import layout
+from stitch.client.calls import aggregate_call, train_call
+from stitch.clock import SystemClock
+from stitch.config import Settings, config_sha256
+from stitch.errors import ConfigError, EgressRefused
+from stitch.files import disk, file_sha256
+from stitch.hooks.call import HookCall, HookResult
+from stitch.hooks.runner import HookRunner
+from stitch.layout import GLOBAL, PassRef
+from stitch.mirror import Mirror, Sealed, Stage
+from stitch.rounds import round_seed
+from stitch.sync.egress import check_counts, check_model, narrow
+from stitch.version import __version__
+from stitch.wire import Seal
+
+OnLine = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a hook gave back, and what of it would leave.
+
+    Attributes:
+        started_from: what it worked on, for people.
+        folder: the scratch folder: `pass/model.<ext>`, `pass/metrics.json` and the log.
+        log: everything the hook printed.
+        result: as the hook returned it, checked.
+        seal: `metrics.json` as it would leave.
+        withheld: names of metrics that `[egress] metrics` keeps here.
+        refused: why nothing would leave at all; None when it may.
+    """
+
+    ref: PassRef
+    started_from: str
+    folder: Path
+    log: Path
+    result: HookResult
+    seal: Seal
+    withheld: tuple[str, ...]
+    refused: EgressRefused | None
+
+    @property
+    def model(self) -> Path:
+        """The model that the hook wrote."""
+        return self.folder / "pass" / f"model.{self.seal.ext}"
+
+
+class Bench:
+    """Tries a project's hooks in `runs/<run_id>/try/`.
+
+    Args:
+        settings: the project's; no store is needed.
+        stop: ends the hook.
+        on_line: called with each line the hook prints, and with a line before a hook that runs first.
+    """
+
+    def __init__(self, settings: Settings, *, stop: threading.Event, on_line: OnLine) -> None:
+        self._settings = settings
+        self._mirror = Mirror(settings.mirror_dir)
+        self._stop = stop
+        self._on_line = on_line
+        self._folder = settings.runs_dir / "try"
+        self._started: Trial | None = None
+
+    def train(self, pass_id: int | None) -> Trial:
+        """Train pass `pass_id`, by default the one this site would train next.
+
+        Where its base is not in the mirror, a starting model is made here first; 0 makes only that.
+
+        Raises:
+            HookError: the hook failed.
+            ConfigError: a pass was asked for whose base is not here.
+        """
+        wanted = self._next_pass() if pass_id is None else pass_id
+        if wanted == 0:
+            return self._start()
+        base, started_from = self._base(wanted)
+        stage = self._stage("train", PassRef(wanted, self._settings.site))
+        self._carry_state(stage)
+        call = train_call(self._settings, stage, base=base, pass_id=wanted, seed=self._seed(wanted))
+        return self._trial(stage, call, started_from=started_from)
+
+    def aggregate(self, pass_id: int | None) -> Trial:
+        """Aggregate the inputs that lie in the mirror; where there are none, one that is trained now.
+
+        Raises:
+            HookError: a hook failed.
+            ConfigError: a pass was asked for whose inputs are not here.
+        """
+        wanted = self._newest_with_inputs() if pass_id is None else pass_id
+        inputs = self._inputs(wanted) if wanted else []
+        if pass_id is not None and not inputs:
+            raise ConfigError(
+                f"no site pass {pass_id} is in this mirror",
+                hint="Leave out --pass: then the newest inputs are used, or one that is trained now.",
+            )
+        if not inputs:
+            self._on_line("(no site pass is here yet: the train hook makes one first)")
+            return self._round(
+                [self.train(None)], started_from=f"a pass of {self._settings.site} trained now"
+            )
+        return self._round(
+            inputs, started_from=", ".join(f"pass {one.ref.number} of {one.ref.site}" for one in inputs)
+        )
+
+    # -- what they start from --------------------------------------------------------------------
+
+    def _next_pass(self) -> int:
+        newest = self._mirror.passes(GLOBAL)[-1:]
+        sealed = self._mirror.sealed(newest[0]) if newest else None
+        if sealed is None:
+            return 1
+        number = sealed.ref.number  # nobody trains from a final global
+        return number if sealed.seal.final and number else number + 1
+
+    def _base(self, pass_id: int) -> tuple[Path, str]:
+        """The global that pass `pass_id` is trained from, and what it is."""
+        sealed = self._mirror.sealed(PassRef(pass_id - 1))
+        if sealed is not None:
+            return sealed.model, f"global {pass_id - 1}"
+        if pass_id > 1:
+            raise ConfigError(
+                f"global {pass_id - 1} is not in this mirror", hint="Leave out --pass to try the next one."
+            )
+        if self._started is None:
+            self._on_line("(no global is here yet: the train hook makes a starting model first)")
+            self._started = self._start()
+        return self._started.model, "a starting model made now"
+
+    def _start(self) -> Trial:
+        """The starting model, as the lead makes it in pass 0."""
+        stage = self._stage("start", PassRef(0))
+        call = train_call(self._settings, stage, base=None, pass_id=0, seed=self._seed(0))
+        return self._trial(stage, call, started_from="nothing: this is the starting model")
+
+    def _newest_with_inputs(self) -> int | None:
+        others = (site for site in self._settings.sites if site != self._settings.site)
+        passes = (ref for site in others for ref in self._mirror.passes(layout.site_lane(site)))
+        return max((ref.number for ref in passes), default=None)
+
+    def _inputs(self, pass_id: int) -> list[Sealed]:
+        found = (self._mirror.sealed(PassRef(pass_id, site)) for site in sorted(self._settings.sites))
+        return [sealed for sealed in found if sealed is not None]
+
+    def _carry_state(self, stage: Stage) -> None:
+        """A copy of the hook's private state, as a real pass would find it."""
+        for ref in reversed(self._mirror.passes(layout.site_lane(self._settings.site))):
+            state = self._mirror.root / ref.folder / "state"
+            if ref.number < stage.ref.number and state.is_dir():
+                with disk(stage.state_dir):
+                    shutil.copytree(state, stage.state_dir)
+                return
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def _round(self, inputs: Sequence[Sealed | Trial], *, started_from: str) -> Trial:
+        number = inputs[0].ref.number
+        base, _ = self._base(number)
+        stage = self._stage("aggregate", PassRef(number))
+        with disk(stage.folder):
+            for one in inputs:
+                folder = stage.inputs_dir / str(one.ref.site) / layout.pass_name(one.ref.number)
+                folder.mkdir(parents=True)
+                shutil.copyfile(one.model, folder / one.model.name)
+                (folder / "metrics.json").write_bytes(one.seal.dump())
+            bases = stage.folder / "bases"
+            (bases / layout.pass_name(number - 1)).mkdir(parents=True)
+            shutil.copyfile(base, bases / layout.pass_name(number - 1) / base.name)
+        call = aggregate_call(
+            self._settings,
+            stage,
+            base=base,
+            bases=bases,
+            pass_id=number,
+            seed=self._seed(number),
+            n_samples=sum(one.seal.n_samples for one in inputs),
+        )
+        return self._trial(stage, call, started_from=started_from)
+
+    def _stage(self, name: str, ref: PassRef) -> Stage:
+        stage = Stage(ref, self._folder / name)
+        with disk(stage.folder):
+            shutil.rmtree(stage.folder, ignore_errors=True)
+            stage.pass_dir.mkdir(parents=True)
+            stage.work_dir.mkdir()
+        return stage
+
+    def _seed(self, pass_id: int) -> int:
+        return round_seed(self._settings.root_seed or 0, pass_id)
+
+    def _trial(self, stage: Stage, call: HookCall, *, started_from: str) -> Trial:
+        settings = self._settings
+        log = stage.folder / f"{call.hook}.log"
+        result = HookRunner().run(replace(call, log_path=log), stop=self._stop, on_line=self._on_line)
+        metrics = narrow(result.metrics, settings.egress.metrics)
+        seal = self._seal(stage, result, metrics)
+        with disk(stage.pass_dir):
+            (stage.pass_dir / "metrics.json").write_bytes(seal.dump())
+        return Trial(
+            ref=stage.ref,
+            started_from=started_from,
+            folder=stage.folder,
+            log=log,
+            result=result,
+            seal=seal,
+            withheld=tuple(sorted(set(result.metrics) - set(metrics))),
+            refused=_refusal(settings, stage, result),
+        )
+
+    def _seal(self, stage: Stage, result: HookResult, metrics: dict[str, float]) -> Seal:
+        """`metrics.json` as far as a trial can know it: the base's hash and the round are the real run's."""
+        ext = self._settings.hooks.model_ext
+        model = stage.model_path(ext)
+        digest = file_sha256(model)
+        number = stage.ref.number
+        return Seal.make(
+            run_id=self._settings.run_id,
+            lane=stage.ref.lane,
+            pass_id=number,
+            attempt=1 if stage.ref.site else 0,
+            base_pass=number - 1 if number else None,
+            base_sha256=None,
+            model_file=layout.stored_name("model", digest, ext=ext),
+            model_sha256=digest,
+            model_bytes=model.stat().st_size,
+            n_samples=result.n_samples,
+            metrics=metrics,
+            config_sha256=config_sha256(self._settings),
+            round_seed=self._seed(number),
+            created_at=SystemClock().now(),
+            stitch_version=__version__,
+        )
+
+
+def _refusal(settings: Settings, stage: Stage, result: HookResult) -> EgressRefused | None:
+    """Why the pass may not leave, by the same rules that `run` keeps (law 8)."""
+    ext = settings.hooks.model_ext
+    try:
+        check_counts(result.n_samples, settings.egress)
+        check_model(stage.model_path(ext), ext=ext, max_bytes=settings.transfer.max_bytes)
+    except EgressRefused as error:
+        return error
+    return None
