@@ -31,6 +31,7 @@ from stitch.store.lanes import Lanes
 from stitch.store.open import parse_location
 from stitch.sync.documents import Documents
 from stitch.sync.events import Events
+from stitch.sync.heart import Heart
 from stitch.sync.lease import Identity
 from stitch.sync.passes import Limits, Passes
 from stitch.version import __version__
@@ -65,6 +66,9 @@ class Setup:
         listeners: told of every note.
         lanes: opened stores, instead of those of the settings' URLs.
         runner: runs hooks.
+        mirror: the mirror to work in, instead of the settings' folder.
+        heart: makes what beats for a lane; `Heart` has a thread of its own.
+        readers: how many lanes the lead looks at side by side.
         host: this machine's name, one half of who we are (law 10).
         take_over: claim lanes that somebody seems to hold.
         environ: the process environment, for reading `.env` anew.
@@ -75,6 +79,9 @@ class Setup:
     listeners: Sequence[Listener] = ()
     lanes: Lanes | None = None
     runner: Runner | None = None
+    mirror: Mirror | None = None
+    heart: Callable[..., Heart] = Heart
+    readers: int = 8
     host: str = field(default_factory=platform.node)
     take_over: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -92,8 +99,9 @@ class Actor:
         self.runner: Runner = setup.runner or HookRunner()
         self.journal = Journal(settings.runs_dir, setup.clock, listeners=tuple(setup.listeners))
         self.trail = Trail(settings.runs_dir)
-        self.mirror = Mirror(settings.mirror_dir)
+        self.mirror = setup.mirror or Mirror(settings.mirror_dir)
         self.config_sha256 = config_sha256(settings)
+        self.readers = setup.readers
         self._setup = setup
         self._stages: dict[PassRef, Stage] = {}
         self._hooks_sha256: str | None = None
@@ -167,6 +175,7 @@ class Actor:
                 identity=Identity(self.settings.run_id, self._setup.host, interval),
                 take_over=self._setup.take_over,
                 on_trouble=lambda error: self._trouble(lane, error),
+                heart=self._setup.heart,
             )
         return self.seats[lane]
 

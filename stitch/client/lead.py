@@ -31,7 +31,8 @@ class LeadVerbs(RecordVerbs):
     def watch(self) -> SiteWatch:
         """The lead's look at the sites."""
         if self._watch is None or self._watch.lanes is not self.lanes:
-            self._watch = SiteWatch(self.lanes, self.clock, heartbeat_minutes=self.settings.heartbeat_minutes)
+            minutes, readers = self.settings.heartbeat_minutes, self.readers
+            self._watch = SiteWatch(self.lanes, self.clock, heartbeat_minutes=minutes, readers=readers)
         return self._watch
 
     def all_completed(self, pass_id: int, expected: Iterable[str]) -> bool:

@@ -22,6 +22,7 @@ class Seat:
         identity: who claims.
         take_over: claim although somebody seems to hold it.
         on_trouble: told of every beat that failed; a `LaneLost` ends the beating.
+        heart: makes what beats; `Heart` has a thread of its own.
     """
 
     def __init__(
@@ -34,12 +35,13 @@ class Seat:
         identity: Identity,
         take_over: bool,
         on_trouble: Callable[[StitchError], None],
+        heart: Callable[..., Heart] = Heart,
     ) -> None:
         self.lane = lane
         self._lease = Lease(
             lane, documents=documents, mirror=mirror, clock=clock, identity=identity, take_over=take_over
         )
-        self._heart = Heart(self._lease, identity.interval_s, on_trouble=on_trouble)
+        self._heart = heart(self._lease, identity.interval_s, on_trouble=on_trouble)
 
     @property
     def term(self) -> int:

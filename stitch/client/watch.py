@@ -17,8 +17,6 @@ from stitch.views.liveness import LATE
 from stitch.views.site_state import Progress, site_state
 from stitch.views.status import Beat
 
-_READERS = 8
-
 A = TypeVar("A")
 
 
@@ -42,11 +40,13 @@ class SiteWatch:
         lanes: the stores.
         clock: this machine's monotonic clock.
         heartbeat_minutes: the beat that sites keep.
+        readers: how many lanes are looked at side by side; 1: one after the other, without threads.
     """
 
-    def __init__(self, lanes: Lanes, clock: Clock, *, heartbeat_minutes: float) -> None:
+    def __init__(self, lanes: Lanes, clock: Clock, *, heartbeat_minutes: float, readers: int) -> None:
         self.lanes = lanes
         self._clock = clock
+        self._readers = readers
         self._limit = LATE * heartbeat_minutes * 60
         self._every = min(60.0, heartbeat_minutes * 30)
         self._pass_id = -1
@@ -97,9 +97,10 @@ class SiteWatch:
             except StoreError as error:
                 return error
 
-        if len(sites) < 2:
+        workers = min(self._readers, len(sites))
+        if workers < 2:
             return [safely(site) for site in sites]
-        with ThreadPoolExecutor(max_workers=min(_READERS, len(sites))) as pool:
+        with ThreadPoolExecutor(max_workers=workers) as pool:
             return list(pool.map(safely, sites))
 
     def _stat(self, site: str) -> datetime | None:

@@ -43,14 +43,17 @@ class Heart:
         if self._thread is not None:
             self._thread.join()
 
+    def beat(self) -> bool:
+        """Beat once; False when the lane is lost and beating is over."""
+        try:
+            self._lease.beat(*self._state)
+        except LaneLost as error:
+            self._on_trouble(error)
+            return False
+        except StitchError as error:
+            self._on_trouble(error)
+        return True
+
     def _run(self) -> None:
-        while True:
-            try:
-                self._lease.beat(*self._state)
-            except LaneLost as error:
-                self._on_trouble(error)
-                return
-            except StitchError as error:
-                self._on_trouble(error)
-            if self._stop.wait(self._interval_s):
-                return
+        while self.beat() and not self._stop.wait(self._interval_s):
+            pass
