@@ -33,13 +33,15 @@ class Liveness:
         self._first_seen: dict[str, tuple[str, float]] = {}
 
     def beat(self, files: LaneFiles) -> Beat | None:
-        """The lane's newest beat: the heartbeat of its newest term, else that term itself."""
+        """The lane's newest beat: the heartbeat of its newest term, else that term itself, else none."""
         terms = files.of(What.TERM)
         claim = terms[-1].document if terms else None
         heard = files.document(layout.heartbeat(files.lane), Heartbeat)
-        if heard and (not isinstance(claim, Term) or heard[0].nonce == claim.nonce):
+        if not isinstance(claim, Term):
+            return None  # a beat counts only with the newest term's nonce (law 10): doctor's probe never does
+        if heard and heard[0].nonce == claim.nonce:
             return self._aged(files, heard[1], heard[0])
-        return self._aged(files, terms[-1].entry, claim) if isinstance(claim, Term) else None
+        return self._aged(files, terms[-1].entry, claim)
 
     def _aged(self, files: LaneFiles, entry: Entry, doc: Heartbeat | Term) -> Beat:
         said = doc if isinstance(doc, Heartbeat) else None

@@ -16,6 +16,7 @@ class Progress:
     """How far a site is with the pass now wanted.
 
     Attributes:
+        seen: it wrote anything; a heartbeat alone is `doctor`'s probe.
         sealed: its newest ready pass.
         arriving: a wanted pass is sealed, but its whole model is not there yet.
         started, failed: the newest training attempt of each event of the wanted pass; 0 for none.
@@ -44,7 +45,7 @@ def progress(files: LaneFiles, *, wanted: int) -> Progress:
         for name in (layout.Event.STARTED, layout.Event.FAILED)
     }
     return Progress(
-        seen=bool(files.found),
+        seen=any(one.key.what is not What.HEARTBEAT for one in files.found.values()),
         sealed=max(ready, default=None),
         arriving=arriving and wanted not in ready,
         started=attempts[layout.Event.STARTED],

@@ -115,6 +115,18 @@ def test_a_beat_of_an_older_process_does_not_count(tree: Tree) -> None:
     assert state(tree) is SiteState.STALLED
 
 
+def test_a_beat_in_a_lane_that_nobody_claimed_does_not_count() -> None:
+    """`doctor` writes such a beat when it tries the token (law 10)."""
+    tree = Tree()
+    tree.begin()
+    tree.global_(0)
+    tree.beat(site_lane("nu"), nonce="doctor", count=0)
+    nu = site_of(tree.observe(), "nu")
+    assert (nu.state, nu.beat) == (SiteState.NEVER_SEEN, None)
+    tree.join("nu")
+    assert site_of(tree.observe(), "nu").beat is None
+
+
 def test_a_new_term_is_its_own_first_beat(tree: Tree) -> None:
     tree.clock.advance(3600)
     tree.term(site_lane("nu"), number=2, nonce="n2")
