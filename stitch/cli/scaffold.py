@@ -17,12 +17,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 
 from stitch.config import names
 from stitch.errors import ConfigError, DiskError, StitchError
-from stitch.hooks.spec import risky_extension
+from stitch.hooks import risky_extension
+from stitch.version import __version__
 
 TEMPLATES = ("numpy", "gbm", "r")
 
@@ -237,13 +238,12 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 def _requirement(wheel: Path | None) -> str:
     if wheel is not None:
         return "clif-stitch"
-    try:
-        return f"clif-stitch=={metadata.version('clif-stitch')}"
-    except metadata.PackageNotFoundError:
+    if __version__.startswith("0+"):
         raise ConfigError(
             "clif-stitch runs here without being installed, so there is no version to pin",
             hint="Install it (`uv sync` in its checkout), or give --wheel FILE.",
-        ) from None
+        )
+    return f"clif-stitch=={__version__}"
 
 
 def _check_wheel(wheel: Path | None) -> None:
