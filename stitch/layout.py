@@ -1,4 +1,4 @@
-"""Every key and path of the protocol, both ways, and who may write it (DESIGN §3).
+"""Every key and path of the protocol, both ways, and who may write it (docs/protocol.md, Names).
 
 A *path* here is relative to the run: `global/pass_000/metrics.json`. The store holds it as
 `<run_id>/<path>`, the mirror as `stitch_store/<run_id>/<path>`; only model files and attachments
@@ -21,18 +21,18 @@ DIGEST_CHARS = 12
 """How much of a SHA-256 a stored name carries: enough to tell any two models of one run apart."""
 
 _SITE = r"(?=[a-z0-9-]{1,40}(?![a-z0-9-]))[a-z](?:-?[a-z0-9])*"
-_NUMBER = r"(?:\d{3}|[1-9]\d{3,})"
-_SERIAL = r"(?:\d{4}|[1-9]\d{4,})"
+_NUMBER = r"(?:[0-9]{3}|[1-9][0-9]{3,})"  # not \d, which is also the digits of every other script
+_SERIAL = r"(?:[0-9]{4}|[1-9][0-9]{4,})"
 _DIGEST = rf"[0-9a-f]{{{DIGEST_CHARS}}}"
 _WORD = r"[a-z][a-z0-9_]{0,31}"
 _EXT = r"[a-z0-9]{1,16}"
 _LANE = rf"(?P<lane>global|sites/{_SITE})"
-_FOLDER = rf"(?P<folder>{_LANE}/pass_(?P<n>{_NUMBER})(?:\.a(?P<r>[1-9]\d*))?)"
-_EVENT = r"(?P<name>started|completed|failed|evaluated)(?:\.(?P<t>[2-9]|[1-9]\d+))?"
+_FOLDER = rf"(?P<folder>{_LANE}/pass_(?P<n>{_NUMBER})(?:\.a(?P<r>[1-9][0-9]*))?)"
+_EVENT = r"(?P<name>started|completed|failed|evaluated)(?:\.(?P<t>[2-9]|[1-9][0-9]+))?"
 
 
 class What(StrEnum):
-    """What a key is. The order is that of DESIGN §3."""
+    """What a key is. The order is that of docs/protocol.md, The tree."""
 
     MANIFEST = "manifest"
     ORCHESTRATION = "orchestration"
@@ -219,12 +219,12 @@ _PATTERNS: tuple[tuple[What, re.Pattern[str]], ...] = tuple(
         (What.ROSTER, rf"(?P<lane>global)/roster/(?P<n>{_SERIAL})\.json"),
         (What.JOIN, rf"(?P<lane>sites/{_SITE})/join/(?P<n>{_SERIAL})\.json"),
         (What.TERM, rf"{_LANE}/lease/term-(?P<n>{_SERIAL})\.json"),
-        (What.VERDICT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9]\d*)\.json"),
-        (What.ABORT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9]\d*)\.aborted\.json"),
+        (What.VERDICT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9][0-9]*)\.json"),
+        (What.ABORT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9][0-9]*)\.aborted\.json"),
         (What.EVENT, rf"(?P<lane>sites/{_SITE})/events/pass_(?P<n>{_NUMBER})\.{_EVENT}\.json"),
         (What.SEAL, rf"{_FOLDER}/metrics\.json"),
         (What.MODEL, rf"{_FOLDER}/model\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
-        (What.ATTACHMENT, rf"{_FOLDER}/(?P<name>(?!model\.){_WORD})\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
+        (What.ATTACHMENT, rf"{_FOLDER}/(?P<name>(?!(?:model|metrics)\.){_WORD})\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
     )
 )
 
