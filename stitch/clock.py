@@ -1,6 +1,6 @@
 """Time as a seam: everything that needs an hour or a wait asks a `Clock`.
 
-Nothing here sleeps: waiting is `loops/drive.py`'s alone (DESIGN §5).
+Nothing here sleeps: waiting is `loops/drive.py`'s alone (docs/architecture.md, Rooms).
 """
 
 from __future__ import annotations

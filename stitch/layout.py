@@ -24,7 +24,7 @@ _SITE = r"(?=[a-z0-9-]{1,40}(?![a-z0-9-]))[a-z](?:-?[a-z0-9])*"
 _NUMBER = r"(?:[0-9]{3}|[1-9][0-9]{3,})"  # not \d, which is also the digits of every other script
 _SERIAL = r"(?:[0-9]{4}|[1-9][0-9]{4,})"
 _DIGEST = rf"[0-9a-f]{{{DIGEST_CHARS}}}"
-_WORD = r"[a-z][a-z0-9_]{0,31}"
+_WORD = r"(?!(?:model|metrics)\.)[a-z][a-z0-9_]{0,31}"  # a mirror drops the digest: no second seal
 _EXT = r"[a-z0-9]{1,16}"
 _LANE = rf"(?P<lane>global|sites/{_SITE})"
 _FOLDER = rf"(?P<folder>{_LANE}/pass_(?P<n>{_NUMBER})(?:\.a(?P<r>[1-9][0-9]*))?)"
@@ -224,7 +224,7 @@ _PATTERNS: tuple[tuple[What, re.Pattern[str]], ...] = tuple(
         (What.EVENT, rf"(?P<lane>sites/{_SITE})/events/pass_(?P<n>{_NUMBER})\.{_EVENT}\.json"),
         (What.SEAL, rf"{_FOLDER}/metrics\.json"),
         (What.MODEL, rf"{_FOLDER}/model\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
-        (What.ATTACHMENT, rf"{_FOLDER}/(?P<name>(?!(?:model|metrics)\.){_WORD})\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
+        (What.ATTACHMENT, rf"{_FOLDER}/(?P<name>{_WORD})\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
     )
 )
 

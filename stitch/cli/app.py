@@ -65,7 +65,7 @@ for _name, _verb in (
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit with its code (DESIGN section 7).
+    """Run one command and exit with its code (stitch/errors.py).
 
     Args:
         args: the command line without the program's name; by default this process's.

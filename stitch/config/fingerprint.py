@@ -1,4 +1,4 @@
-"""What every actor of a run must agree on, and its hash (DESIGN §3, `config_sha256`)."""
+"""What every actor of a run must agree on, and its hash (docs/protocol.md, Hashes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lead's loop as one idempotent step: observe, close, aggregate, publish (DESIGN §3, the actors)."""
+"""The lead's loop as one idempotent step: observe, close, aggregate, publish (docs/protocol.md)."""
 
 from __future__ import annotations
 

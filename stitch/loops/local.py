@@ -1,4 +1,4 @@
-"""A site's loop as one idempotent step: look, then train, publish, or wait (DESIGN §3, the actors).
+"""A site's loop as one idempotent step: look, then train, publish, or wait (docs/protocol.md).
 
 Nothing is remembered that a fresh process could not read from store and mirror (law 4); what is
 kept between steps only saves requests.

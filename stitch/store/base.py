@@ -1,6 +1,6 @@
 """The contract every backend keeps: files in, files out, keys as plain strings.
 
-Keys are the POSIX-style paths of DESIGN §3 (`<run_id>/global/…`), made and checked by `layout`; a
+Keys are the POSIX-style paths of docs/protocol.md (`<run_id>/global/…`), made and checked by `layout`; a
 store neither invents nor interprets them, and refuses a key that some backend could not hold. A
 backend raises only `stitch.errors.StoreError`s (and `DigestMismatch` from `push`). What it cannot
 do it declares in its `Traits`. `stitch.testing.StoreContract` tests all of this.

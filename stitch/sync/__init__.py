@@ -1,1 +1,1 @@
-"""Sync: what travels between store and mirror, and by which rules (DESIGN §3)."""
+"""Sync: what travels between store and mirror, and by which rules (docs/protocol.md)."""

@@ -1,4 +1,4 @@
-"""A site's events: immutable started, completed, failed and evaluated files (DESIGN §3)."""
+"""A site's events: immutable started, completed, failed and evaluated files (docs/protocol.md, Documents)."""
 
 from __future__ import annotations
 
