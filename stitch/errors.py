@@ -28,6 +28,13 @@ class StitchError(Exception):
         self.hint = hint or self.default_hint
 
 
+class Stopped(Exception):
+    """The work was ended because its caller asked for it; what it leaves can be resumed.
+
+    Not a `StitchError`: the person who pressed Ctrl-C knows why.
+    """
+
+
 class ConfigError(StitchError):
     """The settings, the command line or the environment cannot be used as they are."""
 

@@ -19,7 +19,7 @@ from stitch.client.seat import Seat
 from stitch.client.trail import Trail
 from stitch.clock import Clock, SystemClock
 from stitch.config import Settings, config_facts, config_sha256, reload_urls
-from stitch.errors import ConfigError, LaneLost, ProtocolError, StitchError
+from stitch.errors import ConfigError, LaneLost, ProtocolError, StitchError, Stopped
 from stitch.hooks.call import HookCall, HookResult
 from stitch.hooks.runner import HookRunner
 from stitch.hooks.spec import hooks_sha256
@@ -128,8 +128,9 @@ class Actor:
         Raises:
             ConfigError: what it says cannot be used.
         """
-        self.settings = reload_urls(self.settings, self._setup.environ)
-        if self._setup.lanes is None:
+        before = self.settings
+        self.settings = reload_urls(before, self._setup.environ)
+        if self._setup.lanes is None and self.settings.environ != before.environ:
             for seat in self.seats.values():
                 seat.leave()
             self.seats = {}
@@ -294,6 +295,8 @@ class Actor:
         begun = self.clock.monotonic()
 
         def tell(done: int, total: int) -> None:
+            if self.stop.is_set():
+                raise Stopped  # a long transfer must not outlast Ctrl-C; the next run resumes it
             seconds = self.clock.monotonic() - begun
             text = f"pass {pass_id}: {done / 1e6:.1f} of {total / 1e6:.1f} MB"
             if done < total:

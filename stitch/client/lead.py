@@ -168,6 +168,8 @@ class LeadVerbs(RecordVerbs):
             HookOutput: the metrics or the model cannot be used.
             RoundError: no site contributed a sample.
         """
+        self.require_lead()
+        self.begin()
         ref = PassRef(pass_id)
         sealed = self.mirror.sealed(ref)
         if sealed is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from stitch import layout
 from stitch.client.site import SiteVerbs
-from stitch.errors import DigestMismatch
+from stitch.errors import ConfigError, DigestMismatch
 from stitch.layout import GLOBAL
 from stitch.mirror import Sealed
 from stitch.rounds import RoundState
@@ -43,6 +43,20 @@ class LeadView:
 
 class RecordVerbs(SiteVerbs):
     """What the lead writes down; every document is created once, orchestration alone is replaced."""
+
+    _orchestration: Stored[Orchestration] | None = None  # as we last saw it in the store
+
+    def require_lead(self) -> None:
+        """Refuse a verb that writes the global lane to anybody else (law 1: one writer a lane).
+
+        Raises:
+            ConfigError: this actor is not the lead.
+        """
+        if not self.settings.is_lead:
+            raise ConfigError(
+                f"only the lead ({self.settings.lead}) writes the global lane; this is {self.site}",
+                hint="Use this verb at the lead.",
+            )
 
     def roster(self) -> Roster:
         """The newest roster; the first one is made from `stitch.toml` (lead only)."""
@@ -127,7 +141,9 @@ class RecordVerbs(SiteVerbs):
             done: the end marker, once there is one.
         """
         path = layout.orchestration()
-        there = self.documents.read(path, Orchestration) if self.documents.exists(path) else None
+        there = self._orchestration
+        if there is None and self.documents.exists(path):
+            there = self.documents.read(path, Orchestration)
         current = view.current_pass(done)
         if there is not None and (there.doc.current_pass > current or _complete(there.doc) > bool(done)):
             return
@@ -151,10 +167,13 @@ class RecordVerbs(SiteVerbs):
             created_at=self.clock.now(),
         )
         if there is None or not doc.agrees(there.doc):
-            self.documents.replace(path, doc, etag=there.entry.etag if there else None)
+            # None after a conflict: a rival lead published; the next turn reads what it said.
+            there = self.documents.replace(path, doc, etag=there.entry.etag if there else None)
+        self._orchestration = there
 
     def write_end_marker(self, final_pass: int | None, reason: str) -> Done:
         """Create the one document that ends the run for everybody, and publish it."""
+        self.require_lead()
         sealed = self.require_global(final_pass) if final_pass is not None else None
         doc = Done.make(
             run_id=self.settings.run_id,

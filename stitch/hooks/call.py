@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from stitch.errors import Stopped
+
 HookName = Literal["train", "aggregate", "evaluate"]
 
 HookSpec = str | tuple[str, ...]
@@ -64,8 +66,5 @@ class HookResult:
     seconds: float
 
 
-class HookStopped(Exception):
-    """The hook was ended because its caller asked for it; nothing of it is left running.
-
-    Not a `StitchError`: the person who pressed Ctrl-C knows why. The caller leaves a resumable state.
-    """
+class HookStopped(Stopped):
+    """The hook was ended because its caller asked for it; nothing of it is left running."""

@@ -19,10 +19,11 @@ from stitch.errors import (
     DiskError,
     NotFound,
     StitchError,
+    Stopped,
     StoreDenied,
     StoreError,
 )
-from stitch.hooks.call import HookName, HookStopped
+from stitch.hooks.call import HookName
 from stitch.hooks.inline import FunctionRunner, HookFunction
 from stitch.layout import GLOBAL
 from stitch.loops.lead import Lead
@@ -76,7 +77,7 @@ def step(settings: Settings, *, stop: threading.Event, listeners: Sequence[Liste
 
     Raises:
         StitchError: the turn failed.
-        HookStopped: `stop` was set.
+        Stopped: `stop` was set.
     """
     client = Client(settings, Setup(stop=stop, listeners=listeners))
     try:
@@ -181,7 +182,7 @@ class _Driver:
         """Turn after turn; leaves `turn` or `error` behind."""
         try:
             self._run()
-        except HookStopped:
+        except Stopped:
             return
         except BaseException as error:  # noqa: BLE001  handed to the thread that joins us
             self.error = error

@@ -36,6 +36,7 @@ class Local:
         self._waiting: Turn | None = None
         self._quiet = 0
         self._seen = ""
+        self._settled = -1  # our newest pass that is known to be published and reported
 
     def step(self) -> Turn:
         """One turn; returns at once, also when there is nothing to do.
@@ -66,38 +67,47 @@ class Local:
         done = client.done()
         if done is not None:
             return self._finish(done.final_pass, done)
-        if not client.check_manifest():
-            return Turn("waiting", "the lead has not begun the run")
+        begun = client.check_manifest()  # first: with other settings nothing may be written
         seat = client.seat(client.lane)
         holder = seat.take()
         if holder is not None:
             return Turn("waiting", lane_is_held(client.lane, holder))
-        newest = client.newest_global()
+        newest = client.newest_global() if begun else -1
         self._prepare(newest + 1)
         if newest < 0:
-            return Turn("waiting", "waiting for global 0")
+            return Turn("waiting", "waiting for global 0" if begun else "the lead has not begun the run")
         return self._work(newest)
 
     def _work(self, newest: int) -> Turn:
         client = self.client
         ref = PassRef(newest + 1, client.site)
-        sealed = client.mirror.sealed(ref)
-        if client.passes.stat_seal(ref) is not None:
-            if sealed is None or client.passes.push(sealed) is Status.CONFLICT:
-                client.adopt_site_pass(ref.number)
-            else:
-                client.report(sealed)
+        if ref.number == self._settled:
             return self._wait(ref.number)
-        if sealed is not None:
-            client.publish_site_pass(sealed)
-            return Turn("acted", f"published pass {ref.number}", ref.number)
+        sealed = client.mirror.sealed(ref)
+        if sealed is None and client.passes.stat_seal(ref) is not None:
+            status = client.adopt_site_pass(ref.number)
+        elif sealed is not None:
+            status = client.publish_site_pass(sealed)
+        else:
+            return self._train_from(newest, ref)
+        return self._after(ref.number, status)
+
+    def _after(self, pass_id: int, status: Status) -> Turn:
+        if status not in (Status.UPLOADED, Status.ALREADY_SYNCED):
+            return Turn("waiting", f"our own pass {pass_id} is not whole in the store yet", pass_id)
+        self._settled = pass_id
+        if status is Status.ALREADY_SYNCED:
+            return self._wait(pass_id)
+        return Turn("acted", f"published pass {pass_id}", pass_id)
+
+    def _train_from(self, newest: int, ref: PassRef) -> Turn:
+        client = self.client
         _, base = client.fetch_global(newest)
         if base is None:
             return Turn("waiting", f"global {newest} is not whole in the store yet", newest)
         if base.seal.final:
             return self._finish(newest, None)
-        client.publish_site_pass(self._train(ref, base))
-        return Turn("acted", f"trained and published pass {ref.number}", ref.number)
+        return self._after(ref.number, client.publish_site_pass(self._train(ref, base)))
 
     def _wait(self, pass_id: int) -> Turn:
         self.client.seat(self.client.lane).tell("waiting", pass_id)
