@@ -102,7 +102,7 @@ class SiteVerbs(Actor):
     def resume_point(self) -> int:
         """The pass this site works on next: one beyond the newest it has sealed, here or in the store."""
         here = [ref.number for ref in self.mirror.passes(self.lane) if self.mirror.sealed(ref)]
-        return max([self.passes.newest(self.lane), *here]) + 1
+        return max([0, self.passes.newest(self.lane), *here]) + 1
 
     # -- down ------------------------------------------------------------------------------------
 

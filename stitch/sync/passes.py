@@ -75,8 +75,9 @@ class Passes:
                 if key is not None and key.what is layout.What.SEAL and not key.attempt:
                     newest = max(newest, key.number)
         site = layout.lane_site(lane)
-        while self.stat_seal(PassRef(newest + 1, site)) is not None:
-            newest += 1
+        probe = newest if site is None else max(newest, 0)  # a site's first pass is 1
+        while self.stat_seal(PassRef(probe + 1, site)) is not None:
+            newest = probe = probe + 1
         return newest
 
     # -- up --------------------------------------------------------------------------------------
