@@ -20,7 +20,7 @@ SITES = ("rush", "nu")
 
 def train(*, global_path: Path | None, out_path: Path, data_dir: Path) -> dict[str, float]:
     """A model is one number; training adds one."""
-    assert data_dir
+    assert data_dir.is_dir()
     out_path.write_text(str(0 if global_path is None else float(global_path.read_text("utf-8")) + 1), "utf-8")
     return {"n_samples": 100, "loss": 0.5}
 
@@ -55,7 +55,7 @@ class World:
             root_seed=7,
         )
         settings = _with_ext(settings, "txt")
-        lanes = Lanes("trial", {lane: self.store for lane in ("global", "sites/rush", "sites/nu")}, {})
+        lanes = Lanes("trial", dict.fromkeys(("global", "sites/rush", "sites/nu"), self.store), {})
         return Client(settings, Setup(lanes=lanes))
 
 
