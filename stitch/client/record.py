@@ -158,7 +158,7 @@ class RecordVerbs(SiteVerbs):
                 config=dict(self.settings.hyper),
             ),
             site_status=dict(view.site_status),
-            term=self.seats[GLOBAL].term if GLOBAL in self.seats else 0,
+            term=self._term(there),
             attempt=0,
             state=RoundState.CLOSED.value if done else view.state,
             opened_at=view.opened_at,
@@ -170,6 +170,11 @@ class RecordVerbs(SiteVerbs):
             # None after a conflict: a rival lead published; the next turn reads what it said.
             there = self.documents.replace(path, doc, etag=there.entry.etag if there else None)
         self._orchestration = there
+
+    def _term(self, there: Stored[Orchestration] | None) -> int:
+        """Our term; without the lease, in a finished run, the one published last, so as not to go back."""
+        held = self.seats[GLOBAL].term if GLOBAL in self.seats else 0
+        return held or (there.doc.term if there else 0)
 
     def write_end_marker(self, final_pass: int | None, reason: str) -> Done:
         """Create the one document that ends the run for everybody, and publish it."""
