@@ -1,12 +1,16 @@
-"""What every actor of a run must agree on, and its hash (docs/protocol.md, Hashes)."""
+"""What every actor of a run must agree on, and its hash (docs/protocol.md, Hashes and seeds)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from stitch.config.settings import Settings
+
+_MOST_SHOWN = 3
+_LONGEST = 40
 
 
 def config_facts(settings: Settings) -> dict[str, object]:
@@ -30,3 +34,35 @@ def config_sha256(settings: Settings) -> str:
         config_facts(settings), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def differences(begun: Mapping[str, object], ours: Mapping[str, object]) -> str:
+    """What differs between two `config_facts`: `num_passes (begun with 5, here 6)`, joined by commas.
+
+    Args:
+        begun: those that the run was begun with.
+        ours: those of this project.
+    """
+    theirs, here = dict(_flat(begun)), dict(_flat(ours))
+    names = [name for name in sorted(theirs | here) if theirs.get(name) != here.get(name)]
+    shown = [
+        f"{name} (begun with {_short(theirs.get(name))}, here {_short(here.get(name))})"
+        for name in names[:_MOST_SHOWN]
+    ]
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return ", ".join(shown) + more
+
+
+def _flat(facts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted names, and values as JSON."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, json.dumps(value)
+
+
+def _short(text: str | None) -> str:
+    if text is None:
+        return "nothing"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
