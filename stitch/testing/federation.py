@@ -192,7 +192,7 @@ class Federation:
         names = (layout.GLOBAL, *(layout.site_lane(site) for site in self.sites))
         return Lanes(RUN_ID, dict.fromkeys(names, store or self.record.inner), {})
 
-    def keys(self) -> list[str]:
+    def paths(self) -> list[str]:
         """Every key of the run in the store, relative to the run."""
         return [entry.key.removeprefix(f"{RUN_ID}/") for entry in self.record.inner.list(f"{RUN_ID}/")]
 

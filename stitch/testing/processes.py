@@ -91,7 +91,7 @@ class Process:
         self.said = ""
         self.mirror = ProcessMirror(settings.mirror_dir)
         self._hearts: list[SteppedHeart] = []
-        self._beating = False
+        self._beating = self._ending = False
         self._depth = 0
         self._in_lease = 0
         clock = federation.clock_of(host)
@@ -123,7 +123,7 @@ class Process:
 
     def can_turn(self, name: str) -> bool:
         """Whether a loop is neither done nor under way further up the stack."""
-        return self.alive and name not in self._done and name not in self._busy
+        return self.alive and not self._ending and name not in self._done | self._busy
 
     def turn(self, name: str) -> Turn | None:
         """One turn of a loop; None if it failed, or if it can take none."""
@@ -194,6 +194,7 @@ class Process:
     def _end_if_over(self) -> None:
         if not self.alive or self._depth or not (self.finished or self.client.stop.is_set()):
             return
+        self._ending = True
         self.error = self.error or self.client.lost
         with self._running():
             self.client.close()

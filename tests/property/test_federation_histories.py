@@ -1,0 +1,58 @@
+"""Random histories of whole federations: faults of any kind anywhere, then calm, then the laws.
+
+A history is its seed. To see one: `pytest tests/property/test_federation_histories.py -k "[17]"`;
+what happened is in the report of a failure.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stitch.testing.federation import Federation
+from tests.property.chaos import Chaos
+from tests.property.laws import check
+
+HISTORIES = 240
+RAM_DISK = Path("/dev/shm")  # noqa: S108  every mirror is flushed again and again: a disk would take minutes
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for the mirrors, and for what the stores read and write in passing."""
+    with tempfile.TemporaryDirectory(dir=RAM_DISK if RAM_DISK.is_dir() else None) as name:
+        (Path(name) / "tmp").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(Path(name) / "tmp"))
+        yield Path(name)
+
+
+def test_an_undisturbed_federation_keeps_the_laws(folder: Path) -> None:
+    federation = Federation(folder, num_passes=3)
+    for site in federation.sites:
+        federation.start(site)
+    federation.run()
+    assert all(process.finished for process in federation.processes)
+    check(federation)
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_every_history_ends_with_the_laws_kept(folder: Path, seed: int) -> None:
+    chaos = Chaos(seed, folder)
+    try:
+        chaos.run()
+        check(chaos.federation)
+    except Exception:
+        print("\n".join(chaos.trace))
+        raise
+
+
+def test_a_history_is_its_seed(folder: Path) -> None:
+    """Otherwise a failure could not be looked at again."""
+    first, second = (Chaos(3, folder / name) for name in ("one", "two"))
+    first.run()
+    second.run()
+    assert first.trace == second.trace
+    assert len(first.trace) > 50
