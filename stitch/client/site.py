@@ -242,7 +242,7 @@ class SiteVerbs(Actor):
             )
         else:
             self.journal.note(self.lane, "already_synced", text=f"pass {number}", pass_id=number)
-        self.report(sealed)
+        self.report(sealed.seal)
         return status
 
     def adopt_site_pass(self, pass_id: int) -> Status:
@@ -259,16 +259,18 @@ class SiteVerbs(Actor):
             status, sealed = self.passes.pull(ref)
         if sealed is None:
             return status
-        self.report(sealed)
+        self.report(sealed.seal)
         return Status.ALREADY_SYNCED
 
-    def report(self, sealed: Sealed) -> None:
+    def report(self, seal: Seal) -> None:
         """Emit the pass's `completed` event; a seal implies it, so a missing one is repaired."""
         self.emit(
-            sealed.ref.number,
+            seal.pass_id,
             Event.COMPLETED,
-            attempt=sealed.seal.attempt,
-            **self.read_local_metrics(sealed.ref.number),
+            attempt=seal.attempt,
+            model_sha256=seal.model_sha256,
+            n_samples=seal.n_samples,
+            metrics=dict(seal.metrics),
         )
 
     def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> None:

@@ -80,6 +80,7 @@ class Local:
 
     def _work(self, newest: int) -> Turn:
         client = self.client
+        self._settle(newest)
         ref = PassRef(newest + 1, client.site)
         if ref.number == self._settled:
             return self._wait(ref.number)
@@ -122,17 +123,33 @@ class Local:
         client = self.client
         client.clear_stages(client.lane)
         client.join()
-        there = set()
-        for entry in client.lanes.list(f"{client.lane}/pass_"):
-            key = layout.parse(entry.key)
-            if key is not None and key.what is What.SEAL:
-                there.add(key.ref)
+        there = self._published()
         for ref in client.mirror.passes(client.lane):
-            if ref.number < wanted and ref not in there:
+            if ref.number < wanted and ref not in there and client.passes.stat_seal(ref) is None:
                 aside = client.mirror.set_aside(ref)
                 text = f"pass {ref.number} was never published and its round is over; kept in {aside}"
                 client.journal.note(client.lane, "set_aside", text=text, pass_id=ref.number)
         self._prepared = True
+
+    def _published(self) -> set[PassRef]:
+        """This lane's sealed passes in the store, as far as a list shows."""
+        keys = (layout.parse(entry.key) for entry in self.client.lanes.list(f"{self.client.lane}/pass_"))
+        return {key.ref for key in keys if key is not None and key.ref and key.what is What.SEAL}
+
+    def _settle(self, newest: int) -> None:
+        """Report what is published and was not reported by whoever died then: seals imply `completed`."""
+        client = self.client
+        if newest <= self._settled:
+            return
+        reported = client.events.completed()
+        for ref in sorted(self._published()):
+            stored = client.passes.read_seal(ref) if ref.number not in reported else None
+            if stored is not None:
+                client.report(stored.doc)
+                client.journal.note(
+                    client.lane, "repair", text=f"reported pass {ref.number}", pass_id=ref.number
+                )
+        self._settled = newest
 
     # -- training --------------------------------------------------------------------------------
 
@@ -209,6 +226,7 @@ class Local:
             _, sealed = client.fetch_global(final)
             if sealed is None:
                 return Turn("waiting", f"global {final} is not whole in the store yet", final)
+            self._settle(final)
             self._evaluate(sealed)
         why = done.reason if done else "final global"
         return Turn("done", f"run complete: {why}", final, final_pass=final)
