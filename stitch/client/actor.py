@@ -18,7 +18,7 @@ from stitch.client.lanes import open_lanes
 from stitch.client.seat import Seat
 from stitch.client.trail import Trail
 from stitch.clock import Clock, SystemClock
-from stitch.config import Settings, config_facts, config_sha256, reload_urls
+from stitch.config import Settings, config_facts, config_sha256, differences, reload_urls
 from stitch.errors import ConfigError, LaneLost, ProtocolError, StitchError, Stopped
 from stitch.hooks.call import HookCall, HookResult
 from stitch.hooks.runner import HookRunner
@@ -108,19 +108,24 @@ class Actor:
         self._manifest: Manifest | None = None
         self._manifest_sha256 = ""
         self._newest = -1  # the newest global this process saw in the store
-        self.use(setup.lanes or open_lanes(settings, clock=setup.clock, stop=setup.stop))
         self.seats: dict[str, Seat] = {}
+        lanes = setup.lanes or open_lanes(settings, clock=setup.clock, stop=setup.stop)
+        self.documents = Documents(lanes, self.mirror)
+        self.events = Events(settings.site, self.documents, run_id=settings.run_id, clock=self.clock)
+        self.use(lanes)
 
     def use(self, lanes: Lanes) -> None:
-        """Work with these stores from now on."""
+        """Work with these stores from now on.
+
+        Seats and events go on through the same `documents`: what another loop of this process
+        holds or trains is not disturbed.
+        """
         settings = self.settings
-        self.lanes = lanes
-        self.documents = Documents(lanes, self.mirror)
         limits = Limits(
             settings.run_id, settings.hooks.model_ext, settings.transfer.max_bytes, settings.egress
         )
+        self.lanes = self.documents.lanes = lanes
         self.passes = Passes(lanes, self.mirror, documents=self.documents, limits=limits)
-        self.events = Events(settings.site, self.documents, run_id=settings.run_id, clock=self.clock)
 
     def reopen(self) -> None:
         """Read `.env` anew and open the stores with what it says now (after a 401 or 403).
@@ -131,9 +136,6 @@ class Actor:
         before = self.settings
         self.settings = reload_urls(before, self._setup.environ)
         if self._setup.lanes is None and self.settings.environ != before.environ:
-            for seat in self.seats.values():
-                seat.leave()
-            self.seats = {}
             self.use(open_lanes(self.settings, clock=self.clock, stop=self.stop))
 
     # -- who we are ------------------------------------------------------------------------------
@@ -179,6 +181,10 @@ class Actor:
                 heart=self._setup.heart,
             )
         return self.seats[lane]
+
+    def holds(self, lane: str) -> bool:
+        """Whether this process claimed the lane: the store took a write of ours."""
+        return lane in self.seats and self.seats[lane].term > 0
 
     def close(self) -> None:
         """Leave every lane."""
@@ -252,10 +258,9 @@ class Actor:
             return
         ours = config_facts(self.settings)
         theirs = manifest.settings
-        names = [name for name in sorted(ours | theirs) if ours.get(name) != theirs.get(name)]
         raise ConfigError(
-            f"run {self.settings.run_id} was begun with other settings: {', '.join(names)} differ",
-            hint="Use the lead's stitch.toml; for other settings the lead chooses a new run_id.",
+            f"run {self.settings.run_id} was begun with other settings: {differences(theirs, ours)}",
+            hint="Use the stitch.toml that the run was begun with; other settings need a new run_id.",
         )
 
     def seed(self, pass_id: int) -> int:
