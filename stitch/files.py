@@ -7,6 +7,7 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from stitch.errors import DiskError
 
 _TRIES = 40
 _PAUSE_S = 0.05
+_FULL_BYTES = 64 * 1024
 _HELD_OPEN = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY)
 
 
@@ -91,3 +93,23 @@ def disk(path: Path) -> Iterator[None]:
             hint = "Make the project folder writable for this account, then run the same command again."
             raise DiskError(f"cannot write to {path} ({error.strerror})", hint=hint) from error
         raise DiskError(f"the disk failed at {path}: {error.strerror or error}") from error
+
+
+def require_room(folder: Path, *, cause: BaseException) -> None:
+    """Say that the disk is full where that is what lies behind another failure.
+
+    Args:
+        folder: where the failed work wrote.
+        cause: its failure.
+
+    Raises:
+        DiskError: hardly a byte is left there.
+    """
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return
+    if free < _FULL_BYTES:
+        raise DiskError(
+            f"the disk is full: {folder}", hint="Free space, then run the same command again."
+        ) from cause

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 from stitch import layout
 from stitch.cli.checks import Check, broken, fail, ok, warn
 from stitch.cli.checks_network import network
 from stitch.cli.checks_project import synced_part
 from stitch.client.lanes import open_lanes
+from stitch.client.tokens import BEAT, ends_soon, stores_in_use, tokens_in_use
 from stitch.clock import Clock
 from stitch.config.settings import Settings
 from stitch.errors import AlreadyExists, ConfigError, NotFound, StitchError, StoreDenied
-from stitch.store.azure_sas import Need, SasFacts, read_sas
+from stitch.store.azure_sas import Need, SasFacts
 from stitch.store.base import Match
 from stitch.store.lanes import Lanes
 from stitch.store.open import parse_location
 from stitch.wire import MAX_BYTES, Heartbeat
 
-_SOON = timedelta(days=14)
 _SKEW_S = 120.0
-_READ: frozenset[Need] = frozenset({"read", "list"})
-_BEAT: frozenset[Need] = frozenset({"read", "overwrite"})  # a heartbeat's own token may be for that one file
 _LETTERS: dict[Need, str] = {"read": "r", "list": "l", "create": "c", "overwrite": "w"}
 
 
@@ -32,32 +30,6 @@ def doctor_lanes(settings: Settings, clock: Clock) -> Lanes:
     """The stores as `run` opens them, but impatient: one retry."""
     impatient = replace(settings.transfer, max_retries=1, retry_backoff_seconds=0.2)
     return open_lanes(replace(settings, transfer=impatient), clock=clock, stop=threading.Event())
-
-
-@dataclass(frozen=True, slots=True)
-class InUse:
-    """A store URL, who it is for, and what its token must allow."""
-
-    url: str = field(repr=False)
-    name: str
-    needs: frozenset[Need]
-
-
-def stores_in_use(settings: Settings) -> list[InUse]:
-    """Each different store URL once."""
-    urls = settings.urls
-    lead: frozenset[Need] = frozenset({"read", "list", "create", "overwrite"})
-    wanted = [InUse(urls.global_, "global", lead if settings.is_lead else _READ)]
-    wanted += [InUse(urls.site, settings.site, _READ | {"create"}), InUse(urls.heartbeat, "heartbeat", _BEAT)]
-    if settings.is_lead:
-        others = {site: url for site, url in urls.lanes.items() if site != settings.site}
-        wanted += [InUse(url, site, _READ) for site, url in others.items()]
-    found: dict[str, InUse] = {}
-    for one in wanted:
-        before = found.get(one.url, one)
-        found[one.url] = InUse(one.url, before.name, before.needs | one.needs)
-    found.pop("", None)
-    return list(found.values()) if len(found) > 1 else [replace(one, name="") for one in found.values()]
 
 
 def places(settings: Settings) -> Iterator[Check]:
@@ -88,17 +60,13 @@ def tokens(settings: Settings, now: datetime) -> Iterator[Check]:
         settings: whose stores.
         now: the store's time where it answers, else this machine's.
     """
-    for one in stores_in_use(settings):
-        beside = settings.environ.get("AZURE_STORAGE_SAS_TOKEN", "")
-        location = parse_location(one.url)
-        facts = read_sas(location.token or beside) if location.kind == "azure" else None
-        if facts:
-            yield _token(f"token {one.name}".strip(), facts, one.needs, now, location.container)
+    for one, facts, location in tokens_in_use(settings):
+        yield _token(f"token {one.name}".strip(), facts, one.needs, now, location.container)
 
 
 def _token(name: str, facts: SasFacts, needs: frozenset[Need], now: datetime, container: str) -> Check:
     missing = sorted(need for need in needs if facts.allows(need) is False)
-    if facts.scope == "a single file" and needs != _BEAT:
+    if facts.scope == "a single file" and needs != BEAT:
         return _refused(name, "is for a single file", "for the container (sr=c)")
     if facts.expires and facts.expires <= now:
         return _refused(name, f"expired on {facts.expires:%Y-%m-%d %H:%M} UTC", "that is valid longer")
@@ -109,12 +77,9 @@ def _token(name: str, facts: SasFacts, needs: frozenset[Need], now: datetime, co
     if missing:
         letters = facts.permissions + "".join(_LETTERS[need] for need in missing)
         return _refused(name, f"may not {', '.join(missing)}", f"with sp={letters}")
-    if facts.expires and facts.expires - now < _SOON:
-        return warn(
-            name,
-            f"expires on {facts.expires:%Y-%m-%d %H:%M} UTC, in {(facts.expires - now).days} days",
-            todo="Ask the lead for a new URL now, then `clif-stitch setup`.",
-        )
+    ends = ends_soon(facts, now)
+    if ends:
+        return warn(name, ends, todo="Ask the lead for a new URL now, then `clif-stitch setup`.")
     parts = [f"{container}: {facts.scope}"]
     parts.append(
         f"permissions {facts.permissions}" if facts.permissions else f"stored policy {facts.policy!r}"

@@ -31,6 +31,7 @@ Step = Literal[
     "verdict",
     "publish",
     "retry",
+    "warn",
     "error",
     "done",
 ]

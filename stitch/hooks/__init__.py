@@ -5,7 +5,7 @@ child's side and import nothing of STITCH.
 """
 
 from stitch.hooks.call import HookCall, HookName, HookResult, HookSpec, HookStopped
-from stitch.hooks.runner import HookRunner, check_spec
+from stitch.hooks.runner import HookRunner, check_files, check_spec
 from stitch.hooks.spec import hooks_sha256, parse_spec, risky_extension
 from stitch.hooks.survivors import RECORD_NAME, end_survivor
 
@@ -17,6 +17,7 @@ __all__ = [
     "HookRunner",
     "HookSpec",
     "HookStopped",
+    "check_files",
     "check_spec",
     "end_survivor",
     "hooks_sha256",

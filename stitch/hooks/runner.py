@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stitch.errors import ConfigError, HookFailed
+from stitch.files import disk, require_room
 from stitch.hooks import survivors
 from stitch.hooks.call import HookCall, HookName, HookResult, HookSpec, HookStopped
 from stitch.hooks.environment import child_environment, command_variables
@@ -136,6 +137,7 @@ class HookRunner:
             raise timed_out(call, detail=tail)
         result = read_result(files.result)
         if error := failure(call, ended, result=result, fault=fault, log_tail=tail):
+            require_room(call.work_dir, cause=error)
             raise error
         return result
 
@@ -174,7 +176,8 @@ class HookRunner:
                 kind=type(error).__name__,
             ) from None
         try:
-            survivors.record(call.work_dir, pid=process.pid, mark=start.mark)
+            with disk(call.work_dir):
+                survivors.record(call.work_dir, pid=process.pid, mark=start.mark)
             process.release()
             why = self._until(process, call.timeout_s, stop=stop, log=log)
             ended = process.end(self._grace_s) if isinstance(why, str) else why
@@ -234,15 +237,9 @@ def check_spec(root: Path, spec: HookSpec, *, hook: HookName | None = None, time
         ConfigError: the spec cannot be read, or what it names is not there.
         HookError: the import raised, took too long, or the signature does not fit.
     """
-    found = parse_spec(root, spec)
-    if isinstance(found, CommandHook):
-        _check_command(root, found)
+    check_files(root, spec)
+    if isinstance(parse_spec(root, spec), CommandHook):
         return
-    if not found.file.is_file():
-        raise ConfigError(
-            f'the hook "{hook_name(spec)}" names a file that does not exist',
-            hint="Paths in [hooks] are relative to the folder of stitch.toml.",
-        )
     with tempfile.TemporaryDirectory(prefix="clif-stitch-") as folder:
         call = HookCall(
             hook=hook or "train",
@@ -256,6 +253,22 @@ def check_spec(root: Path, spec: HookSpec, *, hook: HookName | None = None, time
             timeout_s=timeout_s,
         )
         HookRunner(grace_s=1.0).check(call)
+
+
+def check_files(root: Path, spec: HookSpec) -> None:
+    """Check that what a hook names is there, without running any of it: before a run begins.
+
+    Raises:
+        ConfigError: the spec cannot be read, or its file, program or script is not there.
+    """
+    found = parse_spec(root, spec)
+    if isinstance(found, CommandHook):
+        _check_command(root, found)
+    elif not found.file.is_file():
+        raise ConfigError(
+            f'the hook "{hook_name(spec)}" names a file that does not exist',
+            hint="Paths in [hooks] are relative to the folder of stitch.toml.",
+        )
 
 
 def _check_command(root: Path, hook: CommandHook) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from stitch.client import Client, Listener, Setup
+from stitch.client.tokens import TokenWatch
 from stitch.config import Settings
 from stitch.errors import (
     BadDocument,
@@ -23,6 +25,7 @@ from stitch.errors import (
     StoreDenied,
     StoreError,
 )
+from stitch.hooks import check_files
 from stitch.hooks.call import HookName
 from stitch.hooks.inline import FunctionRunner, HookFunction
 from stitch.layout import GLOBAL
@@ -68,6 +71,7 @@ def run(
     Raises:
         StitchError: a person is needed, or a passing trouble lasted for `give_up_after`.
     """
+    require_hooks(settings)
     setup = Setup(stop=stop, listeners=listeners, take_over=take_over)
     return drive(Client(settings, setup))
 
@@ -79,8 +83,10 @@ def step(settings: Settings, *, stop: threading.Event, listeners: Sequence[Liste
         StitchError: the turn failed.
         Stopped: `stop` was set.
     """
+    require_hooks(settings)
     client = Client(settings, Setup(stop=stop, listeners=listeners))
     try:
+        warn_of_tokens(client, TokenWatch(client.clock))
         turns = [loop.step() for loop in loops_of(client)]
     finally:
         client.close()
@@ -125,6 +131,31 @@ def run_lead(
     return drive(client)
 
 
+def require_hooks(settings: Settings) -> None:
+    """Check that the files of this actor's hooks are there, before anything begins.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    hooks = settings.hooks
+    for spec in (hooks.train, hooks.evaluate, hooks.aggregate if settings.is_lead else None):
+        if spec is not None:
+            check_files(settings.root, spec)
+
+
+def warn_of_tokens(client: Client, watch: TokenWatch) -> None:
+    """Say which store tokens end soon, when it is time to say so."""
+
+    def now() -> datetime:
+        try:
+            return client.lanes.now(GLOBAL)
+        except StoreError:  # why it does not answer is said by the turn that comes next
+            return client.clock.now()
+
+    for line in watch.look(client.settings, now):
+        client.journal.note(client.lane, "warn", text=line)
+
+
 def loops_of(client: Client) -> list[Loop]:
     """The loops of this actor: at the lead its own training and the rounds, independent of each other."""
     return [Lead(client), Local(client)] if client.settings.is_lead else [Local(client)]
@@ -137,7 +168,9 @@ def drive(client: Client, *, loops: Sequence[Loop] | None = None) -> Finished | 
         StitchError: the first error that ended a loop; the others were stopped.
     """
     loops = loops_of(client) if loops is None else loops
-    drivers = [_Driver(client, loop) for loop in loops]
+    drivers = [
+        _Driver(client, loop, tokens=None if n else TokenWatch(client.clock)) for n, loop in enumerate(loops)
+    ]
     threads = [threading.Thread(target=driver.run, name=driver.loop.name) for driver in drivers[1:]]
     try:
         for thread in threads:
@@ -168,9 +201,10 @@ def drive(client: Client, *, loops: Sequence[Loop] | None = None) -> Finished | 
 class _Driver:
     """One loop's thread: turns, waits, and the patience with trouble that may pass."""
 
-    def __init__(self, client: Client, loop: Loop) -> None:
+    def __init__(self, client: Client, loop: Loop, *, tokens: TokenWatch | None) -> None:
         self.client = client
         self.loop = loop
+        self._tokens = tokens
         self.turn: Turn | None = None
         self.error: BaseException | None = None
         self._lane = GLOBAL if isinstance(loop, Lead) else client.lane
@@ -193,6 +227,8 @@ class _Driver:
         poll = self.client.settings.poll_seconds
         wait = min(first, poll)
         while not self.client.stop.is_set():
+            if self._tokens is not None:
+                warn_of_tokens(self.client, self._tokens)
             turn = self._turn()
             if turn is not None and turn.state == "done":
                 self.turn = turn
@@ -216,7 +252,10 @@ class _Driver:
 
     def _be_patient(self, error: StitchError) -> None:
         """Report a trouble that may pass, or raise it when patience is at its end."""
-        if isinstance(error, DiskError) or (isinstance(error, StoreDenied | NotFound) and not self._ever):
+        refused = isinstance(error, StoreDenied | NotFound) and not (
+            self._ever or self.client.holds(self._lane)
+        )
+        if refused or isinstance(error, DiskError):
             raise error
         now = self.client.clock.monotonic()
         self._failing_since = self._failing_since if self._failing_since is not None else now
