@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stitch.client.trail import Trail
 from stitch.config.settings import HookSpec, Settings
+from stitch.files import disk
 from stitch.hooks.call import HookCall, HookName
 from stitch.mirror import Stage
 
@@ -26,7 +27,8 @@ def train_call(settings: Settings, stage: Stage, *, base: Path | None, pass_id: 
         pass_id: the pass to make.
         seed: the round's seed.
     """
-    stage.state_dir.mkdir(parents=True, exist_ok=True)
+    with disk(stage.state_dir):
+        stage.state_dir.mkdir(parents=True, exist_ok=True)
     return _call(
         settings,
         "train",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from stitch import layout
 from stitch.client import Client
@@ -13,7 +14,7 @@ from stitch.client.calls import aggregate_call, train_call
 from stitch.client.initial import lay_initial_model
 from stitch.client.record import LeadView
 from stitch.client.watch import Ready
-from stitch.errors import HookError, ProtocolError, RoundError
+from stitch.errors import DiskError, HookError, ProtocolError, RoundError
 from stitch.layout import GLOBAL, PassRef
 from stitch.loops.local import QUIET_POLLS, lane_is_held
 from stitch.mirror import Sealed, Stage
@@ -131,7 +132,7 @@ class Lead:
         client.seat(GLOBAL).tell("training", 0)
         try:
             result = client.runner.run(call, stop=client.stop)
-        except HookError as error:
+        except (HookError, DiskError) as error:
             self._failed(error, stage, phase="initializing")
             raise
         return client.seal_global(
@@ -168,7 +169,7 @@ class Lead:
             sites = ", ".join(str(one.ref.site) for one in sealed)
             raise RoundError(
                 f"round {now.number}: no site contributed a sample ({sites}); no global was published",
-                hint="Each of these sites checks its cohort; the run continues from a new run_id.",
+                hint="Let these sites check their cohorts, then begin a new run under another run_id.",
             )
         client.seat(GLOBAL).still()
         now.verdict = client.write_verdict(now.number, now.roster, inputs=inputs, excluded=excluded)
@@ -196,8 +197,7 @@ class Lead:
                 _, one = self.client.pull_site(ref)
                 trouble = f"the pass of {ref.site} is not whole in the store yet"
             except ProtocolError as error:
-                one, trouble = None, f"the pass of {ref.site} is rejected: {error}"
-                self.client.journal.note(GLOBAL, "error", text=trouble, pass_id=ref.number)
+                one, trouble = None, f"the pass of {ref.site} is rejected: {error} ({error.hint})"
             if one is not None:
                 sealed.append(one)
             else:
@@ -264,7 +264,7 @@ class Lead:
         client.journal.note(GLOBAL, "aggregate", text=f"round {ref.number}: {len(inputs)} inputs")
         try:
             result = client.runner.run(call, stop=client.stop)
-        except HookError as error:
+        except (HookError, DiskError) as error:
             self._failed(error, stage, phase="aggregating")
             raise
         record = client.record_of(verdict, base, should_stop=result.should_stop)
@@ -281,9 +281,12 @@ class Lead:
         if not sealed.seal.final:
             self.client.publish_orchestration(LeadView(roster, sealed.ref.number))
 
-    def _failed(self, error: HookError, stage: Stage, *, phase: str) -> None:
+    def _failed(self, error: HookError | DiskError, stage: Stage, *, phase: str) -> None:
         client = self.client
-        model = stage.model_path(client.settings.hooks.model_ext)
+        model: Path | None = stage.model_path(client.settings.hooks.model_ext)
+        if isinstance(error, DiskError):
+            client.drop_stage(stage.ref)  # half a model on a full disk helps nobody
+            model = None
         client.trail.last_error(error, pass_id=stage.ref.number, phase=phase, model_path=model)
         client.journal.note(GLOBAL, "error", text=str(error), pass_id=stage.ref.number)
 

@@ -7,11 +7,12 @@ kept between steps only saves requests.
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
-from stitch.errors import EgressRefused, HookError
+from stitch.errors import DiskError, EgressRefused, HookError
 from stitch.files import disk
 from stitch.layout import Event, PassRef, What
 from stitch.mirror import Sealed, Stage
@@ -178,7 +179,9 @@ class Local:
             sealed = client.seal_site_pass(
                 stage, base, attempt=attempt, n_samples=result.n_samples, metrics=result.metrics
             )
-        except (HookError, EgressRefused) as error:
+        except (HookError, EgressRefused, DiskError) as error:
+            if isinstance(error, DiskError):
+                client.drop_stage(ref)  # half a model on a full disk helps nobody
             self._failed(ref, error, attempt=attempt)
             raise
         finally:
@@ -197,7 +200,7 @@ class Local:
                     shutil.copytree(state, stage.state_dir)
                 return
 
-    def _failed(self, ref: PassRef, error: HookError | EgressRefused, *, attempt: int) -> None:
+    def _failed(self, ref: PassRef, error: HookError | EgressRefused | DiskError, *, attempt: int) -> None:
         client = self.client
         hook = error if isinstance(error, HookError) else None
         told = client.settings.egress.error_messages
@@ -205,7 +208,7 @@ class Local:
             error,
             pass_id=ref.number,
             phase="training",
-            model_path=client.stage(ref).model_path(client.settings.hooks.model_ext),
+            model_path=None if isinstance(error, DiskError) else self._left_model(ref),
         )
         client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)
         client.emit(
@@ -217,6 +220,9 @@ class Local:
             where=(hook.where[:200] if hook and hook.where else None),
             message=str(error)[:500] if told else None,
         )
+
+    def _left_model(self, ref: PassRef) -> Path:
+        return self.client.stage(ref).model_path(self.client.settings.hooks.model_ext)
 
     # -- the end ---------------------------------------------------------------------------------
 
