@@ -17,7 +17,7 @@ from stitch.hooks.call import HookCall
 MOST_KEYS = 64
 MOST_BYTES = 16 * 1024
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-_MIB = 1024 * 1024
+_MB = 1_000_000  # as transfer.max_file_mb counts
 _MOST_SAMPLES = 2**53  # what every JSON reader holds exactly
 _NUMBERS = "Return plain numbers: float(value), int(value)."
 _FEWER = "Return fewer or shorter metrics."
@@ -77,7 +77,7 @@ def check_model(call: HookCall, *, before: Stamp) -> None:
     if seen.st_size == 0:
         _refuse(call, f"wrote an empty {path.name}", hint="Close the file before the hook returns.")
     if seen.st_size > call.max_bytes:
-        size = f"{seen.st_size / _MIB:.1f} MiB, over the limit of {call.max_bytes / _MIB:g} MiB"
+        size = f"{seen.st_size / _MB:.1f} MB, over the limit of {call.max_bytes / _MB:g} MB"
         hint = "Write a smaller model, or raise transfer.max_file_mb at all sites."
         _refuse(call, f"wrote a {path.name} of {size}", hint=hint)
 

@@ -13,10 +13,11 @@ import secrets
 import threading
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NoReturn
 
 from stitch import layout
 from stitch.clock import Clock
-from stitch.errors import LaneLost, OutcomeUnknown, StoreError
+from stitch.errors import LaneLost, OutcomeUnknown, ProtocolError, StoreError
 from stitch.mirror import Mirror
 from stitch.sync.documents import Documents, Stored
 from stitch.wire import Heartbeat, Term
@@ -252,6 +253,10 @@ class Lease:
             pass_id=pass_id,
         )
 
-    def _lose(self) -> None:
+    def _lose(self) -> NoReturn:
         self.lost = True
-        raise LaneLost(f"another process holds the lane {self.lane} now")
+        newer: Stored[Term] | None = None
+        with contextlib.suppress(StoreError, ProtocolError):
+            newer = self._documents.read(layout.term(self.lane, self._term + 1), Term) if self._term else None
+        who = f"a process on {newer.doc.host}" if newer else "another process"
+        raise LaneLost(f"{who} took over {self.lane}: it holds the lane now")

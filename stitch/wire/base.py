@@ -126,7 +126,7 @@ def _load(data: bytes, source: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise BadDocument(f"{source}: not UTF-8") from None
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
-        raise BadDocument(f"{source}: not valid JSON ({_brief(error)})") from None
+        raise BadDocument(f"{source}: not valid JSON, perhaps cut short ({_brief(error)})") from None
     if not isinstance(raw, dict):
         raise BadDocument(f"{source}: a JSON object was expected")
     return raw
@@ -156,4 +156,6 @@ def _refuse_constant(name: str) -> float:
 
 
 def _brief(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}"
     return str(error)[:120].replace("\n", " ")
