@@ -140,14 +140,18 @@ def model_format(settings: Settings) -> Iterator[Check]:
 def disk(settings: Settings) -> Iterator[Check]:
     """Whether the mirror can be written, and has room for ten of the largest models."""
     need = 10 * settings.transfer.max_bytes
+    # The mirror may lie on another disk than the project.
+    folders = {_nearest(settings.mirror_dir), _nearest(settings.runs_dir)}
+    here = settings.root
     try:
-        with tempfile.TemporaryFile(dir=settings.root):
-            pass
-        free = shutil.disk_usage(settings.root).free
+        for here in sorted(folders):
+            with tempfile.TemporaryFile(dir=here):
+                pass
+        free = shutil.disk_usage(_nearest(settings.mirror_dir)).free
     except OSError as error:
         yield broken(
             "disk",
-            f"{settings.root} cannot be written: {error.strerror}",
+            f"{here} cannot be written: {error.strerror}",
             todo="Mend the folder's permissions, or clone the project elsewhere.",
             kind=DiskError,
         )
@@ -161,6 +165,11 @@ def disk(settings: Settings) -> Iterator[Check]:
         )
     else:
         yield ok("disk", found)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the first one above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 
 def synced_part(path: Path) -> str:
