@@ -156,7 +156,8 @@ class Lead:
             last_global_at=now.opened_at,
             unreadable=frozenset(ready.unreadable),
         )
-        decision = self._policy.verdict(view, client.lanes.now(GLOBAL))
+        moment = client.lanes.now(GLOBAL) if self._policy.timed else client.clock.now()
+        decision = self._policy.verdict(view, moment)
         if isinstance(decision, Wait):
             return self._wait(now, decision, ready=ready)
         if not isinstance(decision, Close):

@@ -11,9 +11,15 @@ from stitch.rounds.view import RoundView
 
 
 class ClosePolicy(Protocol):
-    """Judges a view at a store time; pure."""
+    """Judges a view at a store time; pure.
+
+    Attributes:
+        name: as in `[policy] require`.
+        timed: whether the time matters; if not, the store's clock is not asked.
+    """
 
     name: str
+    timed: bool
 
     def verdict(self, view: RoundView, now: datetime) -> Verdict:
         """What to do with the round as it stands."""
@@ -24,6 +30,7 @@ class AllExpected:
     """Waits for every expected site, without a deadline: absence is never a decision (law 7)."""
 
     name = "all_expected"
+    timed = False
 
     def verdict(self, view: RoundView, now: datetime) -> Verdict:  # noqa: ARG002  no deadline, no clock
         """Close when every expected site has a pass; wait otherwise, for as long as it takes."""
