@@ -79,7 +79,7 @@ def _load(root: Path, file: Path) -> ModuleType:
     sys.path[:0] = [str(path) for path in dict.fromkeys((file.parent, folder, root))]
     if folder != file.parent:
         return importlib.import_module(name)
-    if "." in name or name in sys.modules or name in sys.stdlib_module_names:
+    if "." in name or name in sys.modules:
         name = "hook_" + name.replace(".", "_")
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

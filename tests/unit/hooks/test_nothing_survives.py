@@ -124,7 +124,7 @@ def test_a_stop_before_the_start_runs_nothing(project: Project) -> None:
 )
 def test_a_hook_that_cannot_listen_is_ended_all_the_same(project: Project, busy: str) -> None:
     project.train("open('part', 'w').write(f'{os.getpid()}\\n')\nos.rename('part', 'hook')\n" + busy)
-    assert stopped(project) < 2.0 + 5.0  # the grace, and room for a loaded machine
+    assert stopped(project) < 2.0 + DEADLINE_S  # the grace, and room for a loaded machine
     assert not lives(project.noted("hook"))
 
 
@@ -158,8 +158,8 @@ def test_the_parents_threads_go_on_while_a_hook_holds_its_gil(project: Project) 
     over.set()
     thread.join()
     gaps = [later - earlier for earlier, later in itertools.pairwise(beats)]
-    assert len(beats) > 20
-    assert max(gaps) < 0.5
+    assert len(beats) > 5
+    assert max(gaps) < 0.9  # of the second that the hook holds its own
 
 
 PARENT = """

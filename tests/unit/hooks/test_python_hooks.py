@@ -165,9 +165,17 @@ def test_workers_that_are_spawned_find_the_hooks_own_functions(project: Project)
     assert project.run(project.call("code/01-train.py:train")).n_samples == 6
 
 
-def test_a_hook_named_like_a_module_of_python_still_runs(project: Project) -> None:
-    project.write("hooks/random.py", PLAIN)
-    assert project.run(project.call("hooks/random.py:train")).n_samples == 1
+def test_a_hook_named_like_a_loaded_module_of_python_does_not_replace_it(project: Project) -> None:
+    project.write(
+        "hooks/json.py",
+        """
+        import json
+        def train(global_path, out_path, data_dir):
+            out_path.write_bytes(b"m")
+            return {"n_samples": json.loads("3")}
+        """,
+    )
+    assert project.run(project.call("hooks/json.py:train")).n_samples == 3
 
 
 def test_windows_line_ends_byte_order_mark_and_backslashes_are_read(project: Project) -> None:
