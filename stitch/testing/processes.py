@@ -13,9 +13,8 @@ from stitch import layout
 from stitch.client import Client, Setup
 from stitch.clock import Clock
 from stitch.config.settings import Settings
-from stitch.errors import BadDocument, DigestMismatch, DiskError, StitchError, StoreError
+from stitch.errors import BadDocument, DigestMismatch, DiskError, StitchError, Stopped, StoreError
 from stitch.files import file_sha256
-from stitch.hooks.call import HookStopped
 from stitch.hooks.inline import FunctionRunner
 from stitch.loops import Lead, Local
 from stitch.loops.drive import loops_of
@@ -143,7 +142,7 @@ class Process:
     def _step(self, name: str) -> Turn | None:
         try:
             turn = self.loops[name].step()
-        except HookStopped:
+        except Stopped:
             self.said = "stopped"
         except StitchError as error:
             self.said = f"{type(error).__name__}: {error}"
