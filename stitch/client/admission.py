@@ -38,4 +38,6 @@ def _reason(sealed: Sealed, mirror: Mirror) -> str:
     base = mirror.sealed(PassRef(seal.base_pass))
     if base is None or base.seal.model_sha256 != seal.base_sha256:
         return "its base is not on this chain"
+    if seal.base_pass != seal.pass_id - 1:
+        return f"trained from global {seal.base_pass}, not {seal.pass_id - 1}"
     return ""

@@ -44,5 +44,12 @@ def open_lanes(settings: Settings, *, clock: Clock, stop: threading.Event) -> La
     lanes |= {layout.site_lane(settings.site): urls.site, layout.GLOBAL: urls.global_}
     stores = {lane: store(url) for lane, url in lanes.items() if url}
     own = layout.site_lane(settings.site)
-    heartbeats = {own: store(urls.heartbeat)} if urls.heartbeat not in ("", urls.site) else {}
-    return Lanes(settings.run_id, stores, heartbeats)
+    heartbeat = _container(urls.heartbeat, f"{settings.run_id}/{layout.heartbeat(own)}")
+    heartbeats = {own: store(heartbeat)} if heartbeat not in ("", urls.site) else {}
+    return Lanes(settings.run_id, stores, heartbeats, outbox=settings.output_dir / "final_no_phi")
+
+
+def _container(url: str, key: str) -> str:
+    """A token for one blob comes as that blob's URL; keys are put together from its container's."""
+    place, mark, token = url.partition("?")
+    return place.removesuffix(f"/{key}") + mark + token

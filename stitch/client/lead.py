@@ -16,6 +16,7 @@ from stitch.files import disk
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed, Stage
+from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.wire import RoundRecord, Seal
 
@@ -122,7 +123,12 @@ class LeadVerbs(RecordVerbs):
         metrics: Mapping[str, float],
         record: RoundRecord,
     ) -> Sealed:
-        """Seal global `stage.ref` in the mirror; the candidate that is published next."""
+        """Seal global `stage.ref` in the mirror; the candidate that is published next.
+
+        Raises:
+            EgressRefused: it rests on too few samples; nothing was sealed.
+        """
+        check_counts(n_samples, self.settings.egress)
         last = stage.ref.number >= self.settings.num_passes
         record = record.model_copy(update={"final": record.should_stop or last})
         seal = Seal.make(
@@ -131,7 +137,7 @@ class LeadVerbs(RecordVerbs):
             base_pass=base.ref.number if base else None,
             base_sha256=base.seal.model_sha256 if base else None,
             n_samples=n_samples,
-            metrics=dict(metrics),
+            metrics=narrow(metrics, self.settings.egress.metrics),
             round_seed=record.seed,
             round=record,
             **self.model_fields(stage),

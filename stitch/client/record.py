@@ -207,7 +207,7 @@ def _input(sealed: Sealed, round_: int) -> Input:
             "model_sha256": seal.model_sha256,
             "metrics_sha256": sealed.sha256,
             "n_samples": seal.n_samples,
-            "staleness": round_ - sealed.ref.number,
+            "staleness": round_ - 1 - (seal.base_pass or 0),
             "model_file": seal.model_file,
         }
     )

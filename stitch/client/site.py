@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from stitch import layout
 from stitch.client.actor import Actor
 from stitch.client.calls import train_call
 from stitch.errors import ConfigError, HookOutput, ProtocolError
-from stitch.files import disk, write_file
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, Event, PassRef, What
 from stitch.mirror import Sealed, Stage
@@ -140,7 +138,24 @@ class SiteVerbs(Actor):
             size = sealed.seal.model_bytes
             text = f"global {pass_id}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
             self.journal.note(self.lane, "pull", text=text, pass_id=pass_id, done=size, total=size)
+        if sealed is not None:
+            self._check_chain(sealed)
         return status, sealed
+
+    def _check_chain(self, sealed: Sealed) -> None:
+        """A global must continue the one before it, as far as this mirror has it.
+
+        Raises:
+            ProtocolError: it continues another one.
+        """
+        number, record = sealed.ref.number, sealed.seal.round
+        before = self.mirror.sealed(PassRef(number - 1)) if number else None
+        wanted = self.manifest_sha256 if not number else (before.sha256 if before else "")
+        if record is not None and wanted and record.prev_metrics_sha256 != wanted:
+            raise ProtocolError(
+                f"global {number} does not continue global {number - 1} as this mirror has it",
+                hint="The store was altered: keep it as it is and show this line to the lead.",
+            )
 
     def wait_for_global(self, pass_id: int) -> Status:
         """Poll until global `pass_id` is here or the run is over; for notebooks, `run` steps instead."""
@@ -234,7 +249,6 @@ class SiteVerbs(Actor):
         if status is Status.CONFLICT:
             return self.adopt_site_pass(number)
         if status is Status.UPLOADED:
-            self.keep_copy(sealed)
             size, seconds = sealed.seal.model_bytes, self.clock.monotonic() - begun
             text = f"pass {number}: {size / 1e6:.1f} MB in {seconds:.1f} s, n_samples {sealed.seal.n_samples}"
             self.journal.note(
@@ -284,14 +298,6 @@ class SiteVerbs(Actor):
         """
         number = attempt or max(1, self.events.last_attempt(pass_id))
         self.events.emit(pass_id, Event(event), attempt=number, **fields)
-
-    def keep_copy(self, sealed: Sealed) -> None:
-        """Keep a copy of an upload in `output/final_no_phi/`, for whoever must be shown what left."""
-        folder = self.settings.output_dir / "final_no_phi" / self.settings.run_id / sealed.ref.folder
-        with disk(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(sealed.model, folder / sealed.model.name)
-            write_file(folder / "metrics.json", sealed.data, durable=False)
 
     # -- liveness and membership -----------------------------------------------------------------
 

@@ -83,7 +83,7 @@ def run_id(text: str, *, where: str) -> str:
     Raises:
         ConfigError: it breaks `RUN_RULE`.
     """
-    if not _RUN.match(text) or text.endswith(".") or is_device_name(text):
+    if not _RUN.match(text) or text.endswith((".", ".part", ".tmp", ".lock")) or is_device_name(text):
         raise ConfigError(f"{where}: {text!r} cannot be a run id", hint=f"A run id is {RUN_RULE}.")
     return text
 

@@ -14,13 +14,14 @@ from stitch.client.calls import aggregate_call, train_call
 from stitch.client.initial import lay_initial_model
 from stitch.client.record import LeadView
 from stitch.client.watch import Ready
-from stitch.errors import DiskError, HookError, ProtocolError, RoundError
+from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, RoundError
+from stitch.hooks.call import HookResult
 from stitch.layout import GLOBAL, PassRef
-from stitch.loops.local import QUIET_POLLS, lane_is_held
+from stitch.loops.local import QUIET_POLLS, check_end, lane_is_held
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import Close, RoundFiles, RoundView, Turn, Wait, close_policy, derive
 from stitch.sync.documents import Stored
-from stitch.wire import Roster, Verdict
+from stitch.wire import Roster, RoundRecord, Verdict
 
 
 @dataclass(slots=True)
@@ -78,9 +79,10 @@ class Lead:
         done = client.done()
         if done is not None:
             if done.final_pass is not None:
-                client.require_global(done.final_pass)
+                check_end(done, client.require_global(done.final_pass))
             client.publish_orchestration(LeadView(client.roster(), done.final_pass), done=done)
             return Turn("done", f"run complete: {done.reason}", done.final_pass, final_pass=done.final_pass)
+        client.check_manifest()  # first: in another store or with other settings nothing is written
         seat = client.seat(GLOBAL)
         holder = seat.take()
         if holder is not None:
@@ -89,7 +91,6 @@ class Lead:
             client.begin()
             client.clear_stages(GLOBAL)
             self._prepared = True
-        client.check_manifest()
         seat.still()
         newest = client.newest_global()
         if newest < 0:
@@ -101,6 +102,11 @@ class Lead:
             return Turn("acted", "wrote the end marker", newest)
         path = layout.verdict(newest + 1, 0)
         verdict = client.documents.read(path, Verdict) if client.documents.exists(path) else None
+        if verdict is not None and verdict.doc.verdict != "closed":
+            raise ProtocolError(
+                f"round {newest + 1} was aborted by another version of clif-stitch",
+                hint="Use the version at the lead that began this run.",
+            )
         sealed = client.passes.stat_seal(base.ref)
         self._round = _Round(base, client.roster(), verdict, sealed.modified if sealed else None)
         return None
@@ -135,9 +141,7 @@ class Lead:
         except (HookError, DiskError) as error:
             self._failed(error, stage, phase="initializing")
             raise
-        return client.seal_global(
-            stage, base=None, n_samples=result.n_samples, metrics=result.metrics, record=record
-        )
+        return self._seal(stage, result, base=None, record=record)
 
     # -- closing ---------------------------------------------------------------------------------
 
@@ -165,6 +169,9 @@ class Lead:
         sealed, missing = self._collect(decision.inputs)
         if missing:
             return Turn("waiting", "; ".join(missing), now.number)
+        if client.roster().number != now.roster.number:
+            self._round = None  # law 11: the verdict names the newest roster
+            return Turn("acted", "the roster changed", now.number)
         inputs, excluded = admit(sealed, client.mirror)
         if sum(one.seal.n_samples for one in inputs) == 0:
             sites = ", ".join(str(one.ref.site) for one in sealed)
@@ -269,12 +276,20 @@ class Lead:
             self._failed(error, stage, phase="aggregating")
             raise
         record = client.record_of(verdict, base, should_stop=result.should_stop)
-        sealed = client.seal_global(
-            stage, base=base, n_samples=result.n_samples, metrics=result.metrics, record=record
-        )
+        sealed = self._seal(stage, result, base=base, record=record)
         text = f"global {ref.number}: {result.seconds:.1f} s"
         client.journal.note(GLOBAL, "seal", text=text, pass_id=ref.number, seconds=result.seconds)
         return sealed
+
+    def _seal(self, stage: Stage, result: HookResult, *, base: Sealed | None, record: RoundRecord) -> Sealed:
+        """Seal within the rules of least egress: these hooks can see the lead's data (law 8)."""
+        try:
+            return self.client.seal_global(
+                stage, base=base, n_samples=result.n_samples, metrics=result.metrics, record=record
+            )
+        except EgressRefused as error:
+            self._failed(error, stage, phase="sealing")
+            raise
 
     def _publish(self, sealed: Sealed, roster: Roster) -> None:
         """Upload the candidate; after the last one the end marker is the next thing to say."""
@@ -282,7 +297,7 @@ class Lead:
         if not sealed.seal.final:
             self.client.publish_orchestration(LeadView(roster, sealed.ref.number))
 
-    def _failed(self, error: HookError | DiskError, stage: Stage, *, phase: str) -> None:
+    def _failed(self, error: HookError | EgressRefused | DiskError, stage: Stage, *, phase: str) -> None:
         client = self.client
         model: Path | None = stage.model_path(client.settings.hooks.model_ext)
         if isinstance(error, DiskError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
-from stitch.errors import DiskError, EgressRefused, HookError
+from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError
 from stitch.files import disk
 from stitch.layout import Event, PassRef, What
 from stitch.mirror import Sealed, Stage
@@ -232,6 +232,8 @@ class Local:
             _, sealed = client.fetch_global(final)
             if sealed is None:
                 return Turn("waiting", f"global {final} is not whole in the store yet", final)
+            if done is not None:
+                check_end(done, sealed)
             self._settle(final)
             self._evaluate(sealed)
         why = done.reason if done else "final global"
@@ -262,6 +264,19 @@ class Local:
             metrics=narrow(result.metrics, client.settings.egress.metrics),
         )
         client.journal.note(client.lane, "evaluate", text=f"global {number}", pass_id=number)
+
+
+def check_end(done: Done, final: Sealed) -> None:
+    """The end marker and the final global must agree.
+
+    Raises:
+        ProtocolError: the marker names another seal.
+    """
+    if done.final_metrics_sha256 != final.sha256:
+        raise ProtocolError(
+            f"the end marker names another global {final.ref.number} than the one in the store",
+            hint="The store was altered: keep it as it is and show this line to the lead.",
+        )
 
 
 def lane_is_held(lane: str, holder: Holder) -> str:

@@ -7,6 +7,7 @@ the lane is *unknown*, not empty (law 7).
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.errors import BadDocument, NotFound, StoreDenied
+from stitch.files import disk, retried
 from stitch.store.base import Entry, Mode, Progress, Store, Traits
 
 
@@ -25,12 +27,15 @@ class Lanes:
     Attributes:
         run_id: the first component of every key.
         stores: by lane ("global", "sites/<id>").
-        heartbeats: stores used for a lane's heartbeat instead, where a token of its own exists.
+        heartbeats: stores used to write a lane's heartbeat, where it has a token of its own.
+        outbox: a folder that gets a copy of every file before it leaves, for whoever must be shown
+            what left; None keeps none.
     """
 
     run_id: str
     stores: Mapping[str, Store]
     heartbeats: Mapping[str, Store]
+    outbox: Path | None = None
 
     def has(self, lane: str) -> bool:
         """Whether this actor has a store for the lane."""
@@ -43,8 +48,7 @@ class Lanes:
             StoreDenied: this actor has no store for that lane.
         """
         lane = layout.lane_of(path)
-        store = self.heartbeats.get(lane) if path == layout.heartbeat(lane) else None
-        store = store or self.stores.get(lane)
+        store = self.stores.get(lane)
         if store is None:
             raise StoreDenied(
                 f"no store is configured for the lane {lane}",
@@ -84,7 +88,12 @@ class Lanes:
             BadDocument: the layout does not name the path.
         """
         layout.require(path)
-        entry = self.store_of(path).push(src, self._key(path), mode=mode, digest=digest, progress=progress)
+        self._keep_copy(src, path)
+        lane = layout.lane_of(path)
+        own = self.heartbeats.get(lane) if path == layout.heartbeat(lane) else None
+        entry = (own or self.store_of(path)).push(
+            src, self._key(path), mode=mode, digest=digest, progress=progress
+        )
         return self._relative(entry)
 
     def read(self, path: str, *, limit: int, unless: str = "") -> tuple[Entry, bytes] | None:
@@ -118,6 +127,17 @@ class Lanes:
             src = Path(folder) / "document"
             src.write_bytes(data)
             return self.push(src, path, mode=mode)
+
+    def _keep_copy(self, src: Path, path: str) -> None:
+        """Before the upload: a crash may leave a copy of what never left, and never the reverse."""
+        if self.outbox is None:
+            return
+        copy = self.outbox / self.run_id / layout.mirror_path(path)
+        with disk(copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            whole = copy.with_name(f".{copy.name}.tmp")
+            shutil.copyfile(src, whole)
+            retried(lambda: whole.replace(copy))
 
     def _key(self, path: str) -> str:
         return f"{self.run_id}/{path}"

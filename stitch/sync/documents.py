@@ -9,6 +9,7 @@ from stitch.errors import AlreadyExists, OutcomeUnknown
 from stitch.mirror import Mirror
 from stitch.store.base import Entry, Match, Mode
 from stitch.store.lanes import Lanes
+from stitch.store.place import check_place
 from stitch.wire import MAX_BYTES, Document, sha256
 
 D = TypeVar("D", bound=Document)
@@ -61,19 +62,25 @@ class Documents:
             return None
         entry, data = got
         stored = Stored(cls.parse(data, source=path), data, entry)
+        check_place(stored.doc, path, run_id=self.lanes.run_id)
         if self._mirror.read(path) != data:
             self._mirror.keep(path, data)
         return stored
 
-    def create(self, path: str, doc: D) -> Stored[D]:
+    def create(self, path: str, doc: D, *, data: bytes | None = None) -> Stored[D]:
         """Create a document once; gives what is there afterwards, ours or not (law 2: first wins).
 
         A lost reply is settled by reading back (law 5).
 
+        Args:
+            path: where.
+            doc: the document.
+            data: its exact bytes where they exist already: an older version may have written them.
+
         Raises:
             OutcomeUnknown: the store can neither create it nor show it.
         """
-        data = doc.dump()
+        data = doc.dump() if data is None else data
         for _ in range(_CREATE_TRIES):
             try:
                 entry = self.lanes.write(path, data, mode="create")

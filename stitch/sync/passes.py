@@ -112,7 +112,7 @@ class Passes:
             check_counts(sealed.seal.n_samples, limits.egress)
         self._push_model(sealed, progress)
         before_seal()
-        stored = self._documents.create(sealed.ref.seal, sealed.seal)
+        stored = self._documents.create(sealed.ref.seal, sealed.seal, data=sealed.data)
         return Status.UPLOADED if stored.data == sealed.data else Status.CONFLICT
 
     def _push_model(self, sealed: Sealed, progress: Progress | None) -> None:

@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import TypeVar
 
 from stitch import layout
-from stitch.errors import BadDocument, StitchError
+from stitch.errors import StitchError
 from stitch.layout import Key, What
 from stitch.store.base import Entry
 from stitch.store.conflicts import Conflict, conflict_of
 from stitch.store.lanes import Lanes
+from stitch.store.place import check_place
 from stitch.wire import (
     MAX_BYTES,
     Abort,
@@ -48,8 +49,6 @@ _KINDS: Mapping[What, type[Document]] = {
     What.JOIN: Join,
     What.EVENT: EventDoc,
 }
-
-_NUMBERED = frozenset({What.SEAL, What.VERDICT, What.ABORT, What.EVENT})
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -158,7 +157,7 @@ class Reader:
                 return f"{path}: gone since it was listed"
             entry, data = answer
             document = kind.parse(data, source=path)
-            _check_place(document, found.key, run_id=self.lanes.run_id)
+            check_place(document, path, run_id=self.lanes.run_id)
         except (StitchError, OSError) as error:
             return str(error) if path in str(error) else f"{path}: {error}"
         self._known[path, entry.etag] = document
@@ -196,18 +195,3 @@ def _joined(files: LaneFiles, outcomes: Sequence[tuple[Found, Found | str]]) -> 
     return LaneFiles(
         files.lane, found, files.sizes, files.conflicts, tuple(problems), listed=files.listed, now=files.now
     )
-
-
-def _check_place(document: Document, key: Key, *, run_id: str) -> None:
-    """A document must say the same as its path: a copied folder is no pass of this run.
-
-    Raises:
-        BadDocument: it names another run, lane, site or pass.
-    """
-    meant: dict[str, object] = {"run_id": run_id, "lane": key.lane, "site": layout.lane_site(key.lane)}
-    meant |= {"pass_id": key.number} if key.what in _NUMBERED else {}
-    meant |= {"event": key.name, "attempt": key.attempt} if key.what is What.EVENT else {}
-    for name, place in meant.items():
-        value = getattr(document, name, None)
-        if value is not None and place is not None and value != place:
-            raise BadDocument(f"names the {name} {str(value)[:60]!r}, its place says {place!r}")

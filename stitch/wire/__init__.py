@@ -1,6 +1,6 @@
 """The documents of the protocol, one a file. See docs/protocol.md."""
 
-from stitch.wire.base import MAX_BYTES, Document, canonical, sha256
+from stitch.wire.base import MAX_BYTES, Document, sha256
 from stitch.wire.documents import (
     Directive,
     Done,
@@ -35,6 +35,5 @@ __all__ = [
     "Seal",
     "Term",
     "Verdict",
-    "canonical",
     "sha256",
 ]

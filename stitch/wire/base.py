@@ -11,7 +11,14 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    ValidationError,
+)
 
 from stitch.errors import BadDocument, UnsupportedKind
 
@@ -24,6 +31,12 @@ MAX_DEPTH = 32
 _KIND = re.compile(r"stitch\.([a-z_]+)/([1-9][0-9]*)")
 
 
+def _text(value: object) -> object:
+    if not isinstance(value, str | datetime):
+        raise ValueError("a time is text, as in 2026-01-31T12:00:00Z")  # noqa: TRY004  pydantic's contract
+    return value
+
+
 def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time needs its zone, as in 2026-01-31T12:00:00Z")
@@ -33,7 +46,7 @@ def _utc(moment: datetime) -> datetime:
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """Lower-case hex SHA-256 of exact bytes."""
 
-Time = Annotated[datetime, AfterValidator(_utc)]
+Time = Annotated[datetime, BeforeValidator(_text), AfterValidator(_utc)]
 """RFC 3339, UTC."""
 
 SiteId = Annotated[str, StringConstraints(pattern=r"^[a-z](?:-?[a-z0-9])*$", max_length=40)]
@@ -111,18 +124,13 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def canonical(value: object) -> bytes:
-    """Sorted, compact, ASCII JSON: what settings hashes are taken over."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
 def _load(data: bytes, source: str) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
         raise BadDocument(f"{source}: {len(data)} bytes, more than a document may have ({MAX_BYTES})")
     if _depth(data) > MAX_DEPTH:
         raise BadDocument(f"{source}: nested deeper than {MAX_DEPTH}")
     try:
-        raw = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        raw = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, object_pairs_hook=_once)
     except UnicodeDecodeError:
         raise BadDocument(f"{source}: not UTF-8") from None
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
@@ -149,6 +157,14 @@ def _depth(data: bytes) -> int:
         elif byte in b"}]":
             depth -= 1
     return deepest
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A member given twice would mean one thing to us and another to the next reader."""
+    found = dict(members)
+    if len(found) != len(members):
+        raise ValueError("a name is given twice in one object")
+    return found
 
 
 def _refuse_constant(name: str) -> float:

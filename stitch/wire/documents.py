@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from stitch.wire.base import Document, Part, Sha256, SiteId, Time
-from stitch.wire.seal import Count
+from stitch.wire.seal import Count, Number
 
 Phase = Literal["initializing", "training", "aggregating", "complete"]
 Liveness = Literal["idle", "training", "aggregating", "waiting", "released"]
@@ -133,7 +133,7 @@ class EventDoc(Document):
     dataset_root: Sha256 | None = None
     model_sha256: Sha256 | None = None
     n_samples: Count | None = None
-    metrics: dict[str, float] | None = None
+    metrics: dict[str, Number] | None = None
     hook: str | None = None
     exception: str | None = None
     where: str | None = None

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 from stitch.wire.base import Document, Part, Sha256, SiteId, Time
 
 Count = Annotated[int, Field(ge=0, strict=True)]
+Number = Annotated[float, Field(strict=True)]
 Lane = Annotated[str, StringConstraints(pattern=r"^(?:global|sites/[a-z](?:-?[a-z0-9])*)$", max_length=46)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}\.[0-9a-f]{12}\.[a-z0-9]{1,16}$")]
 MetricName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$")]
@@ -33,7 +34,7 @@ class Input(Part):
     metrics_sha256: Sha256
     n_samples: Count
     staleness: Count = 0
-    weight: float | None = None
+    weight: Number | None = None
     model_file: FileName
 
     model_config = Part.model_config | {"populate_by_name": True, "serialize_by_alias": True}
@@ -98,7 +99,7 @@ class Seal(Document):
     model_sha256: Sha256
     model_bytes: Annotated[int, Field(gt=0, strict=True)]
     n_samples: Count
-    metrics: dict[MetricName, float] = Field(max_length=64)
+    metrics: dict[MetricName, Number] = Field(max_length=64)
     attachments: tuple[Attachment, ...] = ()
     hooks_sha256: Sha256 | None = None
     config_sha256: Sha256

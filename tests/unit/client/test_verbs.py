@@ -55,7 +55,12 @@ class World:
             root_seed=7,
         )
         settings = _with_ext(settings, "txt")
-        lanes = Lanes("trial", dict.fromkeys(("global", "sites/rush", "sites/nu"), self.store), {})
+        lanes = Lanes(
+            "trial",
+            dict.fromkeys(("global", "sites/rush", "sites/nu"), self.store),
+            {},
+            outbox=root / "output" / "final_no_phi",
+        )
         return Client(settings, Setup(lanes=lanes))
 
 
