@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stitch import layout
+from stitch.cli.project import shown
 from stitch.client.calls import aggregate_call, train_call
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
-from stitch.errors import ConfigError, EgressRefused
+from stitch.errors import ConfigError, EgressRefused, HookError
 from stitch.files import disk, file_sha256
 from stitch.hooks.call import HookCall, HookResult
 from stitch.hooks.runner import HookRunner
@@ -201,7 +202,11 @@ class Bench:
     def _trial(self, stage: Stage, call: HookCall, *, started_from: str) -> Trial:
         settings = self._settings
         log = stage.folder / f"{call.hook}.log"
-        result = HookRunner().run(replace(call, log_path=log), stop=self._stop, on_line=self._on_line)
+        try:
+            result = HookRunner().run(replace(call, log_path=log), stop=self._stop, on_line=self._on_line)
+        except HookError as error:
+            error.hint = f"Its words are above and in {shown(log)}: correct the hook, then try again."
+            raise
         metrics = narrow(result.metrics, settings.egress.metrics)
         seal = self._seal(stage, result, metrics)
         with disk(stage.pass_dir):
