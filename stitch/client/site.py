@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from stitch import layout
-from stitch.client.actor import Actor
 from stitch.client.calls import train_call
+from stitch.client.presence import Presence
 from stitch.errors import ConfigError, HookOutput, ProtocolError
 from stitch.hooks.inline import check_map
-from stitch.layout import GLOBAL, Event, PassRef, What
+from stitch.layout import GLOBAL, Event, PassRef
 from stitch.mirror import Sealed, Stage
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.version import __version__
-from stitch.wire import Done, Join, Orchestration, Seal
+from stitch.wire import Done, Orchestration, Seal
 
 
-class SiteVerbs(Actor):
+class SiteVerbs(Presence):
     """`pull_global`, `push_local_model` and what stands around them."""
 
     # -- paths and settings, as the seed names them ----------------------------------------------
@@ -298,51 +297,6 @@ class SiteVerbs(Actor):
         """
         number = attempt or max(1, self.events.last_attempt(pass_id))
         self.events.emit(pass_id, Event(event), attempt=number, **fields)
-
-    # -- liveness and membership -----------------------------------------------------------------
-
-    def join(self) -> None:
-        """Publish what this site runs, if that is new."""
-        fields = {
-            "run_id": self.settings.run_id,
-            "site": self.site,
-            "config_sha256": self.config_sha256,
-            "hooks_sha256": self.hooks_sha256,
-            "contract": self.settings.hooks.contract,
-            "stitch_version": __version__,
-        }
-        newest = 0
-        for entry in self.lanes.list(f"{self.lane}/join/"):
-            key = layout.parse(entry.key)
-            newest = max(newest, key.number) if key is not None and key.what is What.JOIN else newest
-        while newest and (stored := self.documents.read(layout.join(self.site, newest), Join)):
-            if all(getattr(stored.doc, name) == value for name, value in fields.items()):
-                return
-            newest += 1
-        doc = Join.make(created_at=self.clock.now(), **fields)
-        self.documents.create(layout.join(self.site, max(newest, 1)), doc)
-        self.journal.note(self.lane, "join", text=f"joined run {self.settings.run_id} as {self.site}")
-
-    def heartbeat(self, pass_id: int | None = None) -> None:
-        """Beat once: shows that this site lives.
-
-        Raises:
-            LaneLost: another process holds this site's lane.
-        """
-        seat = self.seat(self.lane)
-        if seat.take() is None:
-            seat.beat("training" if pass_id else "idle", pass_id)
-
-    @contextlib.contextmanager
-    def heartbeating(self, pass_id: int) -> Iterator[None]:
-        """Beat every `heartbeat_minutes` in the background while the block trains pass `pass_id`."""
-        seat = self.seat(self.lane)
-        seat.take()
-        seat.tell("training", pass_id)
-        try:
-            yield
-        finally:
-            seat.tell("waiting", pass_id)
 
     def _base(self, pass_id: int) -> Sealed:
         _, base = self.fetch_global(pass_id - 1)
