@@ -16,11 +16,13 @@ from azure.storage.blob import BlobClient, ContentSettings
 from requests.exceptions import RequestException
 
 from stitch.errors import AlreadyExists, DigestMismatch, NotFound, StoreDenied, StoreError, StoreUnavailable
-from stitch.store.azure_answers import DIGEST_NAME, entry_of, error_code, whole_size, written_entry
+from stitch.store.azure_answers import DIGEST_NAME, entry_of, error_code, written_entry
 from stitch.store.azure_client import API_VERSION, Connection, connect
+from stitch.store.azure_download import Fetch, Part
 from stitch.store.azure_errors import Scene, response_date, translate
+from stitch.store.azure_read import entry_in, pieces, pinned, span
 from stitch.store.azure_sas import Need
-from stitch.store.azure_transfer import RANGE, Download, only, stage, unless_changed, unless_present
+from stitch.store.azure_upload import only, stage, unless_present
 from stitch.store.base import Entry, Match, Mode, Progress, Traits
 from stitch.store.disk import own_disk, part_of, replace_file
 from stitch.store.keys import check_key
@@ -42,7 +44,7 @@ def open_azure(location: Location, options: StoreOptions) -> AzureStore:
     server = ServerClock(options.clock)
 
     def hear(answer: Any) -> None:
-        date = response_date(answer.http_response)
+        date = response_date(answer)
         if date:
             server.hear(date)
 
@@ -111,34 +113,30 @@ class AzureStore:
                     yield entry_of(found.name.removeprefix(self._prefix), found)
 
     def pull(self, key: str, to: Path, *, unless: str = "", progress: Progress | None = None) -> Entry:
-        """See `Store.pull`; a file of up to 8 MiB takes one request."""
-        part = part_of(to)
+        """See `Store.pull`; a file of up to 16 MiB takes one request."""
+        path = part_of(to)
         with self._telling(f"pull {key}", "read"):
-            blob = self._blob(key)
-            known = Download.resumable(part)
-            entry = self._stat(key) if known else None
+            entry, part = self._resumable(key, path)
             if entry and entry.etag == unless:
                 return entry
-            if entry and entry.etag == known:
-                download = Download(part, etag=entry.etag, size=entry.size)
-                download.resume()
+            if part and entry:
+                part.resume()
+                digest = part.fill(
+                    self._fetching(key, entry.etag), connections=self._connections, progress=progress
+                )
             else:
-                opened = self._open(blob, key, unless)
-                if isinstance(opened, Entry):
-                    return opened
-                entry, first = opened
-                download = Download(part, etag=entry.etag, size=entry.size)
-                download.begin(first)
-                del first
-            digest = download.run(
-                lambda offset, length: _fetch(blob, offset, length, entry.etag),
-                connections=self._connections,
-                progress=progress,
-            )
-            self._require_whole(key, part, entry, digest, download)
+                with self._connection.reader.first(self._blob(key).url, unless) as answer:
+                    if answer.status_code == 304:
+                        return self._known(key, unless)
+                    entry = entry_in(key, answer)
+                    part = Part(path, entry)
+                    part.begin()
+                    fetch = self._fetching(key, entry.etag, answer)
+                    digest = part.fill(fetch, connections=self._connections, progress=progress)
+            _require_whole(key, path, part, entry, digest)
         with own_disk("write", to):
-            replace_file(part, to)
-            download.forget()
+            replace_file(path, to)
+            part.settle()
         if progress:
             progress(entry.size, entry.size)
         self._seen[key] = replace(entry, digest=digest)
@@ -237,21 +235,29 @@ class AzureStore:
                 return None
             raise
 
-    def _open(self, blob: BlobClient, key: str, unless: str) -> Entry | tuple[Entry, bytes]:
-        """The version's entry and first bytes; its entry alone if it is the known one."""
-        try:
-            opened = blob.download_blob(
-                offset=0, length=RANGE, max_concurrency=1, **(unless_changed(unless) if unless else {})
-            )
-        except HttpResponseError as error:
-            if error.status_code == 304:
-                return self._known(key, unless)
-            if error.status_code != 416:
+    def _resumable(self, key: str, path: Path) -> tuple[Entry | None, Part | None]:
+        """The present version, if an earlier pull left a part here, and that part if it is of it."""
+        left = Part.left_behind(path)
+        entry = self._stat(key) if left else None
+        return entry, Part(path, entry) if entry and entry.etag == left else None
+
+    def _fetching(self, key: str, etag: str, first: Any = None) -> Fetch:
+        """Fetches ranges of one version; the first one's answer may be under way already."""
+        reader, url = self._connection.reader, self._blob(key).url
+
+        def fetch(offset: int, length: int) -> Iterator[bytes]:
+            if first is not None and offset == 0:
+                yield from pieces(first, length)
+                return
+            try:
+                with reader.get(url, span(offset, length) | pinned(etag)) as answer:
+                    yield from pieces(answer, length)
+            except HttpResponseError as error:
+                if error.status_code == 412:
+                    raise StoreUnavailable(f"pull {key}: another version came while it was read") from None
                 raise
-            opened = blob.download_blob()  # an empty blob has no first byte
-        properties = opened.properties
-        whole = replace(entry_of(key, properties), size=whole_size(properties))
-        return whole, opened.readall()
+
+        return fetch
 
     def _known(self, key: str, etag: str) -> Entry:
         """The entry of a version that a 304 called unchanged; the answer itself may not describe it."""
@@ -261,13 +267,6 @@ class AzureStore:
         if seen is None:
             raise NotFound(f"pull {key}: not in the store")
         return seen
-
-    def _require_whole(self, key: str, part: Path, entry: Entry, digest: str, download: Download) -> None:
-        with own_disk("read", part):
-            size = part.stat().st_size
-        if size != entry.size or (entry.digest and digest != entry.digest):
-            download.discard()
-            raise StoreUnavailable(f"pull {key}: the bytes that arrived are not those that were stored")
 
     def _blob(self, key: str) -> BlobClient:
         return self._connection.container.get_blob_client(self._prefix + check_key(key))
@@ -297,11 +296,12 @@ class AzureStore:
         )
 
 
-def _fetch(blob: BlobClient, offset: int, length: int, etag: str) -> bytes:
-    data: bytes = blob.download_blob(offset=offset, length=length, max_concurrency=1, **only(etag)).readall()
-    if len(data) != length:
-        raise StoreUnavailable(f"a range of {length} bytes came with {len(data)}")
-    return data
+def _require_whole(key: str, path: Path, part: Part, entry: Entry, digest: str) -> None:
+    with own_disk("read", path):
+        size = path.stat().st_size
+    if size != entry.size or (entry.digest and digest != entry.digest):
+        part.discard()
+        raise StoreUnavailable(f"pull {key}: the bytes that arrived are not those that were stored")
 
 
 def _need(mode: Mode) -> Need:

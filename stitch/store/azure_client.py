@@ -5,23 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from azure.core.credentials import AzureSasCredential
 from azure.core.pipeline.transport import RequestsTransport
-from azure.storage.blob import ContainerClient
+from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
 from stitch.errors import ConfigError
+from stitch.store.azure_read import Reader, Signed
 from stitch.store.tls import proxy_for, seen_issuer, trust, trusting_session
 
 API_VERSION = "2026-06-06"
 """The newest service version that Azurite 3.37 answers too. Azure keeps old versions."""
 
-FIRST_GET = 8 * 1024 * 1024
-"""Bytes asked for with the first request of a download: small files need no second one."""
-
+_SCOPE = "https://storage.azure.com/.default"
+_READ_TOKEN_LIFE = timedelta(days=1)
 _CONNECT_TIMEOUT = 20
 _READ_TIMEOUT = 60
 _NETWORK_CHUNK = 1 << 20
@@ -33,12 +34,14 @@ class Connection:
 
     Attributes:
         container: the SDK's client of one container.
+        reader: streams its blobs.
         token: the SAS token in use, or "".
         proxy: the proxy in use, without its password, or "".
         issuer: finds who issued the certificate that the address shows.
     """
 
     container: ContainerClient
+    reader: Reader
     token: str = field(repr=False)
     proxy: str
     issuer: Callable[[], str]
@@ -48,6 +51,7 @@ class Connection:
 class _Identity:
     endpoint: str
     credential: Any = field(repr=False)
+    signed: Signed
     token: str = field(default="", repr=False)
 
 
@@ -75,36 +79,37 @@ def connect(
     Raises:
         ConfigError: no usable credential, or an unreadable `ca_bundle`.
     """
-    identity = _identify(endpoint, token, environment)
+    identity = _identify(endpoint, container, token, environment)
     bundle = ca_bundle or _path(environment.get("REQUESTS_CA_BUNDLE", ""))
     proxy = proxy_for(identity.endpoint, environment)
+    proxies = {"https": proxy, "http": proxy} if proxy else None
     _quieten_loggers()
+    transport = RequestsTransport(
+        session=trusting_session(trust(bundle), connections=connections + 2),
+        connection_timeout=_CONNECT_TIMEOUT,
+        read_timeout=_READ_TIMEOUT,
+        connection_data_block_size=_NETWORK_CHUNK,
+    )
     client = ContainerClient(
         identity.endpoint,
         container,
         credential=identity.credential,
         api_version=API_VERSION,
-        transport=RequestsTransport(
-            session=trusting_session(trust(bundle), connections=connections + 2),
-            connection_timeout=_CONNECT_TIMEOUT,
-            read_timeout=_READ_TIMEOUT,
-            connection_data_block_size=_NETWORK_CHUNK,
-        ),
-        proxies={"https": proxy, "http": proxy} if proxy else None,
+        transport=transport,
+        proxies=proxies,
         retry_total=0,  # store/retry.py repeats: two layers would multiply
-        max_single_get_size=FIRST_GET,
-        max_chunk_get_size=FIRST_GET,
-        raw_response_hook=heard,
+        raw_response_hook=lambda answer: heard(answer.http_response),
     )
     return Connection(
         container=client,
+        reader=Reader(transport, proxies, identity.signed, API_VERSION, heard),
         token=identity.token,
         proxy=_without_password(proxy),
         issuer=lambda: seen_issuer(identity.endpoint, proxy=proxy),
     )
 
 
-def _identify(endpoint: str, token: str, environment: Mapping[str, str]) -> _Identity:
+def _identify(endpoint: str, container: str, token: str, environment: Mapping[str, str]) -> _Identity:
     """The first of: the URL's token, a token, a key, a connection string, a sign-in."""
     account = _account(endpoint)
     named = _connection_string(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
@@ -115,10 +120,29 @@ def _identify(endpoint: str, token: str, environment: Mapping[str, str]) -> _Ide
     key = environment.get("AZURE_STORAGE_KEY", "").strip() or named.get("AccountKey", "")
     token = token or ("" if key else named.get("SharedAccessSignature", "").lstrip("?"))
     if token:
-        return _Identity(endpoint, AzureSasCredential(token), token)
+        return _Identity(endpoint, AzureSasCredential(token), Signed(lambda: token, dict), token)
     if key:
-        return _Identity(endpoint, {"account_name": account, "account_key": key})
-    return _Identity(endpoint, _sign_in())
+        by_key = Signed(lambda: _read_token(account, container, key), dict)
+        return _Identity(endpoint, {"account_name": account, "account_key": key}, by_key)
+    person = _sign_in()
+    by_person = Signed(str, lambda: {"Authorization": f"Bearer {person.get_token(_SCOPE).token}"})
+    return _Identity(endpoint, person, by_person)
+
+
+def _read_token(account: str, container: str, key: str) -> str:
+    """A token for reading, made with the account's key: our own GETs need no other signature."""
+    try:
+        return generate_container_sas(
+            account,
+            container,
+            account_key=key,
+            permission=ContainerSasPermissions(read=True),
+            expiry=datetime.now(UTC) + _READ_TOKEN_LIFE,
+        )
+    except ValueError:
+        raise ConfigError(
+            "the Azure account key is not base64", hint="Copy AZURE_STORAGE_KEY again."
+        ) from None
 
 
 def _sign_in() -> Any:

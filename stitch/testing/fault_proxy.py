@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-Damage = Literal["status", "reset_request", "truncate_reply", "flip_reply", "lose_reply"]
+Damage = Literal["status", "reset_request", "truncate_reply", "flip_reply", "lose_reply", "stall"]
 """What happens to a request.
 
 status: answered with `Rule.status`, never forwarded. reset_request: the connection is reset in the
-middle of its body, nothing is forwarded. The others are forwarded and carried out: truncate_reply
-cuts the answer's body in half, flip_reply changes one bit of it, lose_reply resets instead.
+middle of its body, nothing is forwarded. stall: it is read and never answered. The others are
+forwarded and carried out: truncate_reply cuts the answer's body in half, flip_reply changes one
+bit of it, lose_reply resets instead.
 """
 
 
@@ -120,6 +121,9 @@ class FaultProxy:
             _reset(handler.connection)
             return False
         body = handler.rfile.read(length)
+        if damage == "stall":
+            handler.connection.recv(1)  # comes back when the client is gone
+            return False
         if rule and damage == "status":
             extra = "".join(f"{name}: {value}\r\n" for name, value in rule.headers.items())
             handler.wfile.write(f"HTTP/1.1 {rule.status} Broken\r\nContent-Length: 0\r\n{extra}\r\n".encode())

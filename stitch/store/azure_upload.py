@@ -1,11 +1,11 @@
-"""Large files in pieces: block upload that resumes after a kill, ranged download pinned to one version."""
+"""Large files sent in blocks, resumed after a kill."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,10 @@ from azure.storage.blob import BlobBlock, BlobClient
 
 from stitch.errors import DiskError
 from stitch.store.base import Progress
-from stitch.store.disk import CHUNK, own_disk
+from stitch.store.disk import own_disk
 
 BLOCK = 4 * 1024 * 1024
 """Bytes of a block. The service's limit is 50,000 blocks, so a file may have 195 GiB."""
-
-RANGE = 8 * 1024 * 1024
-"""Bytes of one ranged GET."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,97 +127,9 @@ def _size(src: Path) -> int:
         return src.stat().st_size
 
 
-class Download:
-    """One file on its way into `<name>.part`, which holds a prefix of one version at any time.
-
-    `<name>.part.etag` beside it names the version, so that a later pull continues only that.
-    """
-
-    def __init__(self, part: Path, *, etag: str, size: int) -> None:
-        self._part = part
-        self._note = part.with_name(part.name + ".etag")
-        self._etag = etag
-        self._size = size
-        self._digest = hashlib.sha256()
-        self._done = 0
-
-    @staticmethod
-    def resumable(part: Path) -> str:
-        """The etag of the version that an earlier pull left here, or ""."""
-        note = part.with_name(part.name + ".etag")
-        if not part.exists() or not note.exists():
-            return ""
-        with own_disk("read", note):
-            return note.read_text(encoding="utf-8")
-
-    def resume(self) -> None:
-        """Hashes the prefix that is there and continues behind it."""
-        with own_disk("read", self._part), self._part.open("r+b") as stream:
-            while chunk := stream.read(min(CHUNK, self._size - self._done)):
-                self._digest.update(chunk)
-                self._done += len(chunk)
-            stream.truncate(self._done)
-
-    def begin(self, first: bytes) -> None:
-        """Starts anew with the first bytes of the version."""
-        with own_disk("write", self._part):
-            self._note.unlink(missing_ok=True)
-            self._part.write_bytes(first)
-            if len(first) < self._size:
-                self._note.write_text(self._etag, encoding="utf-8")
-        self._digest.update(first)
-        self._done = len(first)
-
-    def run(self, fetch: Callable[[int, int], bytes], *, connections: int, progress: Progress | None) -> str:
-        """Fetches the rest in parallel ranges, writes it in order, and returns the whole file's digest.
-
-        Args:
-            fetch: gives exactly the bytes at (offset, length) of the version.
-            connections: ranges asked for at a time.
-            progress: told after each range.
-
-        Raises:
-            DiskError: the part cannot be written.
-        """
-        flying: deque[Future[bytes]] = deque()
-        offsets = iter(range(self._done, self._size, RANGE))
-        pool = ThreadPoolExecutor(connections, thread_name_prefix="stitch-down")
-        try:
-            with own_disk("write", self._part), self._part.open("ab", buffering=0) as sink:
-                while True:
-                    while len(flying) < connections and (offset := next(offsets, None)) is not None:
-                        flying.append(pool.submit(fetch, offset, min(RANGE, self._size - offset)))
-                    if not flying:
-                        break
-                    data = flying.popleft().result()
-                    sink.write(data)
-                    self._digest.update(data)
-                    self._done += len(data)
-                    del data
-                    if progress:
-                        progress(self._done, self._size)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-        return self._digest.hexdigest()
-
-    def discard(self) -> None:
-        """Forgets the part: its bytes are not what the version should hold."""
-        self._part.unlink(missing_ok=True)
-        self.forget()
-
-    def forget(self) -> None:
-        """Removes the note of the version, once the part has become the file."""
-        self._note.unlink(missing_ok=True)
-
-
 def only(etag: str) -> dict[str, Any]:
     """SDK arguments that pin a request to one version."""
     return {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
-
-
-def unless_changed(etag: str) -> dict[str, Any]:
-    """SDK arguments that ask only for another version than this."""
-    return {"etag": f'"{etag}"', "match_condition": MatchConditions.IfModified}
 
 
 def unless_present() -> dict[str, Any]:
