@@ -16,6 +16,7 @@ import hashlib
 import json
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,7 @@ class Mirror:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._hashes: dict[Path, tuple[tuple[int, int, int], str]] = {}
+        self._entering: dict[PassRef, threading.Lock] = {}
 
     def path(self, run_path: str) -> Path:
         """Where a path of the run lies in this mirror."""
@@ -140,6 +142,10 @@ class Mirror:
             raise DigestMismatch(f"{stage.ref.folder}: the model changed while it was being sealed")
         self.discard(stage)
         return present
+
+    def entering(self, ref: PassRef) -> threading.Lock:
+        """Held while a pass is brought in: the lead's two loops may want the same global at once."""
+        return self._entering.setdefault(ref, threading.Lock())
 
     def incoming(self, ref: PassRef) -> Path:
         """Where a download of the pass gathers; the same folder every time, so that it resumes."""

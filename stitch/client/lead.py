@@ -84,8 +84,7 @@ class LeadVerbs(RecordVerbs):
         if status is Status.CONFLICT and ref.site == self.site:
             return status, None  # our own training's work: the local loop adopts the store's seal
         if status is Status.CONFLICT:
-            self.mirror.set_aside(ref)
-            status, sealed = self.passes.pull(ref, progress=progress)
+            status, sealed, _ = self.passes.adopt(ref, progress=progress)
         if status is Status.DOWNLOADED and sealed is not None:
             size = sealed.seal.model_bytes
             text = f"{ref.site} pass {ref.number}: {size / 1e6:.1f} MB, n_samples {sealed.seal.n_samples}"
@@ -156,9 +155,8 @@ class LeadVerbs(RecordVerbs):
             progress=self.progress(GLOBAL, "publish", pass_id=number),
         )
         if status is Status.CONFLICT:
-            aside = self.mirror.set_aside(sealed.ref)
+            _, _, aside = self.passes.adopt(sealed.ref)
             self.journal.note(GLOBAL, "set_aside", text=f"global {number}: another one is published; {aside}")
-            self.passes.pull(sealed.ref)
         size = sealed.seal.model_bytes
         text = f"global {number}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
         self.journal.note(GLOBAL, "publish", text=text, pass_id=number, done=size, total=size)

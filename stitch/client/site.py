@@ -125,14 +125,11 @@ class SiteVerbs(Presence):
             ProtocolError: as for `pull_global`.
         """
         ref = PassRef(pass_id)
-        status, sealed = self.passes.pull(ref, progress=self.progress(self.lane, "pull", pass_id=pass_id))
-        if status is Status.CONFLICT:
-            # The lead's own candidate that lost, or a store that was swapped: the store's seal holds.
-            aside = self.mirror.set_aside(ref)
-            self.journal.note(
-                self.lane, "set_aside", text=f"global {pass_id}: another seal is published; {aside}"
-            )
-            status, sealed = self.passes.pull(ref)
+        progress = self.progress(self.lane, "pull", pass_id=pass_id)
+        status, sealed, aside = self.passes.adopt(ref, progress=progress)
+        if aside is not None:  # the lead's own candidate that lost, or a store that was swapped
+            text = f"global {pass_id}: another seal is published; {aside}"
+            self.journal.note(self.lane, "set_aside", text=text)
         if status is Status.DOWNLOADED and sealed is not None:
             size = sealed.seal.model_bytes
             text = f"global {pass_id}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
@@ -265,11 +262,9 @@ class SiteVerbs(Presence):
             ALREADY_SYNCED, or NO_NEW_PASS while the sealed model is not whole in the store.
         """
         ref = PassRef(pass_id, self.site)
-        status, sealed = self.passes.pull(ref)
-        if status is Status.CONFLICT:
-            aside = self.mirror.set_aside(ref)
+        status, sealed, aside = self.passes.adopt(ref)
+        if aside is not None:
             self.journal.note(self.lane, "set_aside", text=f"pass {pass_id}: the store has another; {aside}")
-            status, sealed = self.passes.pull(ref)
         if sealed is None:
             return status
         self.report(sealed.seal)

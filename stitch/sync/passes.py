@@ -155,6 +155,29 @@ class Passes:
             DigestMismatch: the stored model has the right size and wrong bytes.
             BadDocument, UnsupportedKind: the seal cannot be believed.
         """
+        with self._mirror.entering(ref):
+            return self._pull(ref, progress)
+
+    def adopt(
+        self, ref: PassRef, *, progress: Progress | None = None
+    ) -> tuple[Status, Sealed | None, Path | None]:
+        """`pull`, but the store's seal holds: another pass here under that name is set aside (law 2).
+
+        Returns:
+            What `pull` does, never CONFLICT; and where the other work lies now, if there was any.
+
+        Raises:
+            DigestMismatch, BadDocument, UnsupportedKind: as for `pull`.
+        """
+        with self._mirror.entering(ref):
+            status, sealed = self._pull(ref, progress)
+            if status is not Status.CONFLICT:
+                return status, sealed, None
+            aside = self._mirror.set_aside(ref)
+            status, sealed = self._pull(ref, progress)
+            return status, sealed, aside
+
+    def _pull(self, ref: PassRef, progress: Progress | None) -> tuple[Status, Sealed | None]:
         stored = self.read_seal(ref)
         if stored is None:
             return Status.NO_NEW_PASS, None
