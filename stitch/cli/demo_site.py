@@ -18,9 +18,11 @@ _GRACE_S = 20.0
 def _end_with_the_demo() -> None:
     while os.read(0, 1):
         continue
-    # An event nobody sets: if the orderly end takes longer than the grace, this thread outlives it.
-    signal.raise_signal(signal.SIGTERM)
-    threading.Event().wait(_GRACE_S)
+    if os.name == "posix":
+        os.kill(os.getpid(), signal.SIGTERM)  # to the process: wakes the main thread, whatever it waits for
+    else:
+        signal.raise_signal(signal.SIGTERM)  # there os.kill would end the process at once
+    threading.Event().wait(_GRACE_S)  # nobody sets it: an orderly end takes this thread along
     os._exit(1)
 
 
