@@ -29,13 +29,14 @@ from stitch.rounds import root_seed_of, round_seed
 from stitch.store.base import Progress
 from stitch.store.lanes import Lanes
 from stitch.store.open import parse_location
+from stitch.store.place import check_place
 from stitch.sync.documents import Documents
 from stitch.sync.events import Events
 from stitch.sync.heart import Heart
 from stitch.sync.lease import Identity
 from stitch.sync.passes import Limits, Passes
 from stitch.version import __version__
-from stitch.wire import Manifest
+from stitch.wire import MAX_BYTES, Manifest, sha256
 
 
 class Runner(Protocol):
@@ -218,21 +219,22 @@ class Actor:
             ProtocolError: the store was emptied or swapped since this mirror saw it.
             ConfigError: the run was begun with other settings; the differing keys are named.
         """
-        kept = self.mirror.read(layout.manifest())
-        stored = self.documents.read(layout.manifest(), Manifest) if kept is None else None
-        if kept is not None:
-            got = self.lanes.read(layout.manifest(), limit=1 << 20)
-            if got is None or got[1] != kept:
-                what = "has no" if got is None else "has another"
-                raise ProtocolError(
-                    f"the store {what} manifest of run {self.settings.run_id}: it was emptied or swapped",
-                    hint="Check the store URL. For a new run choose a new run_id; nothing was changed.",
-                )
-            stored = self.documents.read(layout.manifest(), Manifest)
-        if stored is None:
+        path = layout.manifest()
+        kept, got = self.mirror.read(path), self.lanes.read(path, limit=MAX_BYTES)
+        if kept is not None and (got is None or got[1] != kept):
+            what = "has no" if got is None else "has another"
+            raise ProtocolError(
+                f"the store {what} manifest of run {self.settings.run_id}: it was emptied or swapped",
+                hint="Check the store URL. For a new run choose a new run_id; nothing was changed.",
+            )
+        if got is None:
             return False
-        self._agree(stored.doc)
-        self._manifest, self._manifest_sha256 = stored.doc, stored.sha256
+        manifest = Manifest.parse(got[1], source=path)
+        check_place(manifest, path, run_id=self.settings.run_id)
+        self._agree(manifest)
+        if kept is None:
+            self.mirror.keep(path, got[1])
+        self._manifest, self._manifest_sha256 = manifest, sha256(got[1])
         return True
 
     def begin(self) -> None:
@@ -285,15 +287,19 @@ class Actor:
             self.mirror.discard(stage)
 
     def clear_stages(self, lane: str) -> None:
-        """End hooks that an earlier process of this lane left running, and remove their folders."""
+        """End hooks that an earlier process of this lane left running, and remove their folders.
+
+        A start does so also when the run is over or another machine holds the lane (law 3), but
+        never while another process of this machine works in it.
+        """
         ours = {stage.folder for stage in self._stages.values()}
-        for stage in self.mirror.stages(lane):
-            if stage.folder not in ours:
-                if self.runner.end_survivor(stage.work_dir):
-                    self.journal.note(
-                        lane, "repair", text="ended a hook that an earlier process left running"
-                    )
-                self.mirror.discard(stage)
+        left = [stage for stage in self.mirror.stages(lane) if stage.folder not in ours]
+        if not left or not self.seat(lane).lock_here():
+            return
+        for stage in left:
+            if self.runner.end_survivor(stage.work_dir):
+                self.journal.note(lane, "repair", text="ended a hook that an earlier process left running")
+            self.mirror.discard(stage)
 
     def progress(self, lane: str, step: Step, *, pass_id: int) -> Progress:
         """A transfer's progress, told as notes with bytes and time."""

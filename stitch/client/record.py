@@ -44,6 +44,7 @@ class LeadView:
 class RecordVerbs(SiteVerbs):
     """What the lead writes down; every document is created once, orchestration alone is replaced."""
 
+    _roster: Roster | None = None  # the newest we saw; rosters are never changed
     _orchestration: Stored[Orchestration] | None = None  # as we last saw it in the store
 
     def require_lead(self) -> None:
@@ -60,10 +61,11 @@ class RecordVerbs(SiteVerbs):
 
     def roster(self) -> Roster:
         """The newest roster; the first one is made from `stitch.toml` (lead only)."""
-        newest: Roster | None = None
-        number = 1
-        while (stored := self.documents.read(layout.roster(number), Roster)) is not None:
-            newest, number = stored.doc, number + 1
+        newest = self._roster
+        number = newest.number + 1 if newest else 1
+        while self.documents.exists(layout.roster(number)):
+            stored = self.documents.read(layout.roster(number), Roster)
+            newest, number = (stored.doc if stored else newest), number + 1
         if newest is None:
             first = Roster.make(
                 run_id=self.settings.run_id,
@@ -72,6 +74,7 @@ class RecordVerbs(SiteVerbs):
                 created_at=self.clock.now(),
             )
             newest = self.documents.create(layout.roster(1), first).doc
+        self._roster = newest
         return newest
 
     def require_global(self, pass_id: int) -> Sealed:

@@ -61,6 +61,10 @@ class Seat:
             self._heart.start()
         return holder
 
+    def lock_here(self) -> bool:
+        """Keep other processes of this machine out of the lane, without claiming it in the store."""
+        return self._lease.lock_here()
+
     def still(self) -> None:
         """Look whether the lane is ours.
 

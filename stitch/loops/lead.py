@@ -75,21 +75,23 @@ class Lead:
     def _observe(self) -> Turn | None:
         """Look at everything; None when there is a round to work on."""
         client = self.client
-        self._quiet, self._round = 0, None
+        again, self._quiet, self._round = self._quiet >= QUIET_POLLS, 0, None
+        if not self._prepared:
+            client.clear_stages(GLOBAL)
         done = client.done()
         if done is not None:
             if done.final_pass is not None:
                 check_end(done, client.require_global(done.final_pass))
             client.publish_orchestration(LeadView(client.roster(), done.final_pass), done=done)
             return Turn("done", f"run complete: {done.reason}", done.final_pass, final_pass=done.final_pass)
-        client.check_manifest()  # first: in another store or with other settings nothing is written
+        if again or not self._prepared:
+            client.check_manifest()  # first: in another store or with other settings nothing is written
         seat = client.seat(GLOBAL)
         holder = seat.take()
         if holder is not None:
             return Turn("waiting", lane_is_held(GLOBAL, holder))
         if not self._prepared:
             client.begin()
-            client.clear_stages(GLOBAL)
             self._prepared = True
         seat.still()
         newest = client.newest_global()

@@ -20,7 +20,7 @@ from stitch.rounds import Turn
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.lease import Holder
 from stitch.sync.status import Status
-from stitch.wire import MAX_BYTES, Done
+from stitch.wire import MAX_BYTES, Done, Orchestration
 
 QUIET_POLLS = 10
 """A waiting site looks at orchestration alone, and every tenth time at the files that count."""
@@ -37,6 +37,8 @@ class Local:
         self._waiting: Turn | None = None
         self._quiet = 0
         self._seen = ""
+        self._wanted: tuple[object, ...] = ()
+        self._begun = False  # whether the manifest was there and ours, at the last tenth look
         self._settled = -1  # our newest pass that is known to be published and reported
 
     def step(self) -> Turn:
@@ -54,29 +56,42 @@ class Local:
         return turn
 
     def _nothing_new(self) -> bool:
-        """One conditional request: has the lead published anything since the last look?"""
+        """One conditional request: does the lead want anything else than at the last look?
+
+        What the lead says of other sites changes often and is no news to this one.
+        """
         self._quiet += 1
         got = self.client.lanes.read(layout.orchestration(), limit=MAX_BYTES, unless=self._seen)
-        etag = got[0].etag if got else ""
-        if etag != self._seen or self._quiet >= QUIET_POLLS:
-            self._seen, self._quiet = etag, 0
+        if got is not None and got[0].etag != self._seen:
+            self._seen = got[0].etag
+            wanted = _wanted(got[1])
+            if wanted != self._wanted:
+                self._wanted = wanted
+                return False
+        if self._quiet >= QUIET_POLLS:
+            self._quiet, self._begun = 0, False
             return False
         return True
 
     def _look(self) -> Turn:
         client = self.client
+        if not self._prepared:
+            client.clear_stages(client.lane)
         done = client.done()
         if done is not None:
             return self._finish(done.final_pass, done)
-        begun = client.check_manifest()  # first: with other settings nothing may be written
+        if not self._begun:
+            self._begun = client.check_manifest()  # first: with other settings nothing may be written
         seat = client.seat(client.lane)
         holder = seat.take()
         if holder is not None:
             return Turn("waiting", lane_is_held(client.lane, holder))
-        newest = client.newest_global() if begun else -1
+        newest = client.newest_global() if self._begun else -1
         self._prepare(newest + 1)
         if newest < 0:
-            return Turn("waiting", "waiting for global 0" if begun else "the lead has not begun the run")
+            return Turn(
+                "waiting", "waiting for global 0" if self._begun else "the lead has not begun the run"
+            )
         return self._work(newest)
 
     def _work(self, newest: int) -> Turn:
@@ -118,11 +133,10 @@ class Local:
     # -- once a process --------------------------------------------------------------------------
 
     def _prepare(self, wanted: int) -> None:
-        """End survivors, join, and set aside what no round can use any more."""
+        """Join, and set aside what no round can use any more."""
         if self._prepared:
             return
         client = self.client
-        client.clear_stages(client.lane)
         client.join()
         there = self._published()
         for ref in client.mirror.passes(client.lane):
@@ -264,6 +278,15 @@ class Local:
             metrics=narrow(result.metrics, client.settings.egress.metrics),
         )
         client.journal.note(client.lane, "evaluate", text=f"global {number}", pass_id=number)
+
+
+def _wanted(data: bytes) -> tuple[object, ...]:
+    """What orchestration wants of a site; a view that cannot be read is no reason to stop looking."""
+    try:
+        view = Orchestration.parse(data, source=layout.orchestration())
+    except ProtocolError:
+        return (data,)
+    return (view.directive.base, view.phase, view.current_pass)
 
 
 def check_end(done: Done, final: Sealed) -> None:
