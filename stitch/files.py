@@ -18,6 +18,7 @@ from stitch.errors import DiskError
 _TRIES = 40
 _PAUSE_S = 0.05
 _FULL_BYTES = 64 * 1024
+_FREE = "Free space, then run the same command again."
 _HELD_OPEN = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY)
 
 
@@ -86,13 +87,23 @@ def disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = "Free space, then run the same command again."
-            raise DiskError(f"the disk is full: {path}", hint=hint) from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            hint = "Make the project folder writable for this account, then run the same command again."
-            raise DiskError(f"cannot write to {path} ({error.strerror})", hint=hint) from error
-        raise DiskError(f"the disk failed at {path}: {error.strerror or error}") from error
+        raise disk_error(path, error) from error
+
+
+def disk_error(path: Path, error: OSError, *, what: str = "write to") -> DiskError:
+    """The operating system's refusal as an error with a cause and an advice.
+
+    Args:
+        path: what was touched.
+        error: the refusal.
+        what: what was tried: "write to", "read".
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskError(f"the disk is full: {path}", hint=_FREE)
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        hint = "Make the project folder writable for this account, then run the same command again."
+        return DiskError(f"cannot {what} {path} ({error.strerror})", hint=hint)
+    return DiskError(f"the disk failed at {path}: {error.strerror or error}")
 
 
 def require_room(folder: Path, *, cause: BaseException) -> None:
@@ -110,6 +121,4 @@ def require_room(folder: Path, *, cause: BaseException) -> None:
     except OSError:
         return
     if free < _FULL_BYTES:
-        raise DiskError(
-            f"the disk is full: {folder}", hint="Free space, then run the same command again."
-        ) from cause
+        raise DiskError(f"the disk is full: {folder}", hint=_FREE) from cause

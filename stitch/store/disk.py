@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, BinaryIO
 
-from stitch.errors import DiskError
+from stitch.files import disk_error
 
 CHUNK = 1 << 20
 """Bytes read at a time: large enough that hashing, not the loop, is what costs."""
@@ -31,7 +31,7 @@ class own_disk(AbstractContextManager[None]):  # noqa: N801  a verb at its call:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, OSError):
-            raise DiskError(f"cannot {self._what} {self._path}: {error.strerror or error}") from error
+            raise disk_error(self._path, error, what=self._what) from error
 
 
 def sha256_file(path: Path) -> str:
