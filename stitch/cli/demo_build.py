@@ -65,9 +65,19 @@ def _build_site(plan: Plan, site: str) -> None:
             _copy_project(plan, plan.project, home)
             _write_site_file(home, site)
     _make_data(plan, site)
+    _write_env(plan, site)
+
+
+def renew_tokens(plan: Plan) -> None:
+    """Give every site the store's URL of this call: its token may be newer than the folder."""
+    for site in plan.sites:
+        _write_env(plan, site)
+
+
+def _write_env(plan: Plan, site: str) -> None:
     store = plan.store or f"../{OWN_STORE}"
-    with disk(home):
-        write_file(home / ".env", f'{STORE}="{store}"\n'.encode(), durable=False)
+    with disk(plan.home(site)):
+        write_file(plan.home(site) / ".env", f'{STORE}="{store}"\n'.encode(), durable=False)
 
 
 def _copy_project(plan: Plan, project: Path, home: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stitch.config.load import parse_stitch_file
@@ -37,7 +37,7 @@ class Plan:
     folder: Path
     sites: tuple[str, ...]
     passes: int
-    store: str
+    store: str = field(repr=False)
     project: Path | None
 
     @property
@@ -117,14 +117,28 @@ def plan_of(folder: Path, *, project: Path | None, sites: int | None, passes: in
     Raises:
         ConfigError: the project, its roster or the store's URL cannot be used.
     """
-    url = (
-        str(Path(store).absolute())
-        if store and parse_location(store).kind == "folder" and "://" not in store
-        else store
-    )
+    url = _absolute(store) if store else ""
     if project is not None:
         return plan_of_project(folder, project, sites=sites, passes=passes, store=url)
     return Plan(folder.absolute(), SITES[: sites or 3], passes, url, None)
+
+
+def _absolute(store: str) -> str:
+    """The store's URL, the same for projects in any folder."""
+    place = parse_location(store)
+    if place.kind == "memory":
+        raise ConfigError(
+            "memory: is no store for several processes",
+            hint="Leave out --store, or name a folder or container.",
+        )
+    if place.folder is None:
+        return store
+    if not place.folder.is_dir():
+        raise ConfigError(
+            f"the store folder {place.folder} does not exist",
+            hint="Make it first: a mistyped path must not look like an empty store.",
+        )
+    return str(place.folder.absolute())
 
 
 def plan_of_project(folder: Path, project: Path, *, sites: int | None, passes: int, store: str) -> Plan:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from stitch.cli.demo_build import build
+from stitch.cli.demo_build import build, renew_tokens
 from stitch.cli.demo_plan import OWN_STORE, Plan
 from stitch.cli.demo_processes import Ended, Processes, log_of
 from stitch.cli.demo_scores import score_table, verdict, view
@@ -38,6 +38,8 @@ def perform(plan: Plan, out: Console, *, stop: threading.Event) -> int:
     fresh = not plan.built
     if fresh:
         build(plan, say=lambda text: out.out(text, highlight=False))
+    else:
+        renew_tokens(plan)
     settings = _settings(plan)
     lookout = Lookout(settings, clock=SystemClock(), stop=stop)
     before = lookout.look()

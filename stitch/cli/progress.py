@@ -75,7 +75,7 @@ class LiveTable:
         self._lanes: dict[str, Note] = {}
         self._transfers: dict[str, Note] = {}
         self._lines: deque[str] = deque(maxlen=_LINES)
-        self._live = Live(get_renderable=self._view, console=console, refresh_per_second=4)
+        self._live = Live(get_renderable=self.view, console=console, refresh_per_second=4)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -96,7 +96,8 @@ class LiveTable:
             self._lanes[note.lane] = note
             self._lines.append(line(note))
 
-    def _view(self) -> RenderableType:
+    def view(self) -> RenderableType:
+        """The picture of this moment."""
         with self._lock:
             lanes, transfers = dict(self._lanes), dict(self._transfers)
             lines = list(self._lines)

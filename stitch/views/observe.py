@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -160,8 +160,3 @@ def _finish(run: GlobalLane, passes: Sequence[PassStatus]) -> Finish | None:
     entry = run.files.found[layout.done()].entry
     sha256 = final.get(run.done.final_pass) if run.done.final_pass is not None else None
     return Finish(run.done.final_pass, run.done.reason, sha256, entry.modified)
-
-
-def sites_by_state(status: RunStatus) -> Mapping[str, str]:
-    """Each site's state by its id: what orchestration's `site_status` publishes."""
-    return {site.site: site.state.value for site in status.sites}
