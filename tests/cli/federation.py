@@ -112,6 +112,10 @@ class Site:
         assert old in HOOKS
         self.write("code/hooks.py", HOOKS.replace(old, new))
 
+    def write_honest_hooks(self) -> None:
+        """Correct the hooks."""
+        self.write("code/hooks.py", HOOKS)
+
     def command(self, *words: str) -> list[str]:
         """The command line of a verb."""
         return [*self.wrap, sys.executable, "-m", "stitch.cli", *words]
@@ -213,6 +217,18 @@ class Federation:
             lead = self.lead.call("run")
             return lead, site.said()
 
+    def begin(self) -> None:
+        """The lead publishes global 0 and its own pass 1; the site has done nothing yet."""
+        said = self.lead.call("step")
+        assert (said.code, said.err) == (0, ""), said
+
+    def finish_well(self) -> None:
+        """Both run to the end marker, and the final model is the mean of what both trained."""
+        lead, site = self.finish()
+        assert (lead.code, site.code) == (0, 0), (lead, site)
+        (final,) = (self.run / "global/pass_001").glob("model.*.json")
+        assert final.read_text(encoding="utf-8") == "2.0"
+
     def await_key(self, key: str) -> Path:
         """Wait until a key is in the folder store."""
         await_that((self.run / key).is_file, key)
@@ -241,6 +257,14 @@ def snapshot(folder: Path, *, but: Sequence[str] = _LIFE) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not any(part in path.as_posix() for part in but)
     }
+
+
+@contextlib.contextmanager
+def unchanged(*folders: Path, but: Sequence[str] = ()) -> Iterator[None]:
+    """Checks that nothing is added, lost or altered below the folders, beyond signs of life."""
+    before = [snapshot(folder, but=(*_LIFE, *but)) for folder in folders]
+    yield
+    assert [snapshot(folder, but=(*_LIFE, *but)) for folder in folders] == before
 
 
 def await_that(holds: Callable[[], bool], what: str, *, or_end: Running | None = None) -> None:
