@@ -107,7 +107,7 @@ class Lease:
         with self._mutex:
             if self.held:
                 return None
-            if not self._lock_here():
+            if not self.lock_here():
                 return Holder(self._identity.host, here=True, age_s=None, limit_s=0.0)
             for _ in range(_ROUNDS):
                 newest = self._newest()
@@ -119,6 +119,13 @@ class Lease:
                     self._take_over = False
                     return None
             raise LaneLost(f"other processes keep claiming the lane {self.lane}")
+
+    def lock_here(self) -> bool:
+        """Hold the file lock of this machine; False while another process here has it."""
+        with self._mutex:
+            if not self._locked:
+                self._locked = self._local.enter_context(self._mirror.lock(self.lane))
+            return self._locked
 
     def still(self) -> None:
         """Look whether the lane is still ours; re-claims it after a pause (law 10).
@@ -168,11 +175,6 @@ class Lease:
             self._locked = False
 
     # -- inside ----------------------------------------------------------------------------------
-
-    def _lock_here(self) -> bool:
-        if not self._locked:
-            self._locked = self._local.enter_context(self._mirror.lock(self.lane))
-        return self._locked
 
     def _newest(self) -> Stored[Term] | None:
         number = 0
