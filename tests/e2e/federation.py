@@ -218,7 +218,7 @@ class Federation:
 
     def end(self) -> None:
         """End whatever still runs, hooks and orphans included, and see that nothing does."""
-        family = [actor.process for actor in self.actors if actor.process.is_running()]
+        family: list[psutil.Process] = [actor.process for actor in self.actors if actor.process.is_running()]
         family += [child for one in list(family) for child in one.children(recursive=True)]
         for notice in (*self.root.glob("*/data/orphan.pid"), *self.root.glob("*/data/hook.pid")):
             family += _ours(notice)

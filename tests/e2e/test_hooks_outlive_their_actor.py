@@ -28,4 +28,4 @@ def test_an_orphan_writes_into_nothing_that_counts(
     assert lives(orphan)
     fed.finish(other)
     assert lives(orphan) == (marked == "unmarked")
-    check_ending(fed, wanted=undisturbed(fed), orphaned=site if marked == "unmarked" else "")
+    check_ending(fed, wanted=undisturbed(fed), untidy=site if marked == "unmarked" else "")
