@@ -36,6 +36,7 @@ from stitch.sync.heart import Heart
 from stitch.sync.lease import Identity
 from stitch.sync.passes import Limits, Passes
 from stitch.version import __version__
+from stitch.views import words
 from stitch.wire import MAX_BYTES, Manifest, sha256
 
 
@@ -309,7 +310,7 @@ class Actor:
             if self.stop.is_set():
                 raise Stopped  # a long transfer must not outlast Ctrl-C; the next run resumes it
             seconds = self.clock.monotonic() - begun
-            text = f"pass {pass_id}: {done / 1e6:.1f} of {total / 1e6:.1f} MB"
+            text = f"pass {pass_id}: {words.size(done)} of {words.size(total)}"
             if done < total:
                 self.journal.note(
                     lane, step, text=text, pass_id=pass_id, done=done, total=total, seconds=seconds

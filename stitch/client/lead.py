@@ -18,6 +18,7 @@ from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed, Stage
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
+from stitch.views import words
 from stitch.wire import RoundRecord, Seal
 
 
@@ -87,7 +88,7 @@ class LeadVerbs(RecordVerbs):
             status, sealed, _ = self.passes.adopt(ref, progress=progress)
         if status is Status.DOWNLOADED and sealed is not None:
             size = sealed.seal.model_bytes
-            text = f"{ref.site} pass {ref.number}: {size / 1e6:.1f} MB, n_samples {sealed.seal.n_samples}"
+            text = f"{ref.site} pass {ref.number}: {words.size(size)}, n_samples {sealed.seal.n_samples}"
             self.journal.note(GLOBAL, "pull", text=text, pass_id=ref.number, done=size, total=size)
         return status, sealed
 
@@ -158,7 +159,7 @@ class LeadVerbs(RecordVerbs):
             _, _, aside = self.passes.adopt(sealed.ref)
             self.journal.note(GLOBAL, "set_aside", text=f"global {number}: another one is published; {aside}")
         size = sealed.seal.model_bytes
-        text = f"global {number}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
+        text = f"global {number}: {words.size(size)}, sha256 {sealed.seal.model_sha256[:12]}"
         self.journal.note(GLOBAL, "publish", text=text, pass_id=number, done=size, total=size)
         return status
 

@@ -16,6 +16,7 @@ from stitch.mirror import Sealed, Stage
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.version import __version__
+from stitch.views import words
 from stitch.wire import Done, Orchestration, Seal
 
 
@@ -132,7 +133,7 @@ class SiteVerbs(Presence):
             self.journal.note(self.lane, "set_aside", text=text)
         if status is Status.DOWNLOADED and sealed is not None:
             size = sealed.seal.model_bytes
-            text = f"global {pass_id}: {size / 1e6:.1f} MB, sha256 {sealed.seal.model_sha256[:12]}"
+            text = f"global {pass_id}: {words.size(size)}, sha256 {sealed.seal.model_sha256[:12]}"
             self.journal.note(self.lane, "pull", text=text, pass_id=pass_id, done=size, total=size)
         if sealed is not None:
             self._check_chain(sealed)
@@ -246,7 +247,7 @@ class SiteVerbs(Presence):
             return self.adopt_site_pass(number)
         if status is Status.UPLOADED:
             size, seconds = sealed.seal.model_bytes, self.clock.monotonic() - begun
-            text = f"pass {number}: {size / 1e6:.1f} MB in {seconds:.1f} s, n_samples {sealed.seal.n_samples}"
+            text = f"pass {number}: {words.size(size)} in {seconds:.1f} s, n_samples {sealed.seal.n_samples}"
             self.journal.note(
                 self.lane, "push", text=text, pass_id=number, done=size, total=size, seconds=seconds
             )

@@ -263,7 +263,7 @@ class _Driver:
             self._be_patient(error)
             return None
         self._ever, self._failing_since = True, None
-        self._say("wait", turn.why if turn.state == "waiting" else "")
+        self._say("wait", turn.why if turn.state == "waiting" else "", pass_id=turn.pass_id)
         return turn
 
     def _be_patient(self, error: StitchError) -> None:
@@ -287,8 +287,10 @@ class _Driver:
         except ConfigError as error:
             self._say("error", f"{error} ({error.hint})")
 
-    def _say(self, step: str, text: str) -> None:
+    def _say(self, step: str, text: str, *, pass_id: int | None = None) -> None:
         """A line for people when it is a new one."""
         if text and text != self._said:
-            self.client.journal.note(self._lane, "error" if step == "error" else "wait", text=text)
+            self.client.journal.note(
+                self._lane, "error" if step == "error" else "wait", text=text, pass_id=pass_id
+            )
         self._said = text
