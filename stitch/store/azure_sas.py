@@ -111,6 +111,11 @@ def explain_refusal(token: str, *, at: datetime, need: Need, code: str) -> tuple
             f"the SAS token permits '{facts.permissions or facts.policy}', but {_NEEDS[need][1]}",
             "Ask the lead for a store URL with that permission.",
         )
+    if facts.policy:
+        return (
+            f"the SAS token's access policy {facts.policy!r} ended or was withdrawn ({code})",
+            "Ask the lead for a new store URL and put it into .env.",
+        )
     return (
         f"the SAS token's signature is wrong, or it was made for another container ({code})",
         "Copy the whole store URL again, in quotes; if it fails again ask the lead for a new one.",
