@@ -91,7 +91,7 @@ class Mirror:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._hashes: dict[Path, tuple[tuple[int, int, int], str]] = {}
+        self._hashes: dict[tuple[int, int, int, int], str] = {}
         self._entering: dict[PassRef, threading.Lock] = {}
 
     def path(self, run_path: str) -> Path:
@@ -214,15 +214,19 @@ class Mirror:
         return target
 
     def digest(self, file: Path) -> str:
-        """SHA-256 of a file, remembered as long as its size, time and inode stay the same."""
-        facts = file.stat()
-        mark = (facts.st_size, facts.st_mtime_ns, facts.st_ino)
-        known = self._hashes.get(file)
-        if known is not None and known[0] == mark:
-            return known[1]
-        digest = file_sha256(file)
-        self._hashes[file] = (mark, digest)
-        return digest
+        """SHA-256 of a file, remembered as long as its size, time and inode stay the same.
+
+        A rename keeps all three: what was hashed in staging or on its way in is not read again.
+        """
+        mark = _mark(file)
+        known = self._hashes.get(mark)
+        if known is None:
+            known = self._hashes[mark] = file_sha256(file)
+        return known
+
+    def remember_digest(self, file: Path, digest: str) -> None:
+        """Take a digest that was made of the file's bytes as they were written."""
+        self._hashes[_mark(file)] = digest
 
     def _land(self, folder: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -283,6 +287,11 @@ class Mirror:
         finally:
             if held:
                 lock.release()
+
+
+def _mark(file: Path) -> tuple[int, int, int, int]:
+    facts = file.stat()
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 def _flat(ref: PassRef) -> str:

@@ -31,7 +31,7 @@ from stitch.store.server_clock import ServerClock
 if TYPE_CHECKING:
     from stitch.store.open import Location, StoreOptions
 
-SINGLE_PUT = 4 * 1024 * 1024
+SINGLE_PUT = 8 * 1024 * 1024
 """Bytes up to which a file goes in one request, which a create-only token may send everywhere."""
 
 
@@ -113,7 +113,7 @@ class AzureStore:
                     yield entry_of(found.name.removeprefix(self._prefix), found)
 
     def pull(self, key: str, to: Path, *, unless: str = "", progress: Progress | None = None) -> Entry:
-        """See `Store.pull`; a file of up to 16 MiB takes one request."""
+        """See `Store.pull`; a file of up to 32 MiB takes one request."""
         path = part_of(to)
         with self._telling(f"pull {key}", "read"):
             entry, part = self._resumable(key, path)

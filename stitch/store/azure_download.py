@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,21 +18,23 @@ from stitch.store.disk import CHUNK, own_disk
 Fetch = Callable[[int, int], Iterator[bytes]]
 """Gives exactly the bytes at (offset, length) of the version, in pieces."""
 
+_NOTE_EVERY = 4 * 1024 * 1024
+"""Bytes between two notes of how far a download is."""
+
 
 class Part:
     """The bytes gathered so far of one version.
 
-    `<name>.part.state` beside them names the version and how long a prefix is whole: ranges
-    arrive in any order, and a kill leaves holes behind that prefix.
+    `<name>.part.state` beside them names the version and how far each range has come, so that a
+    slow line loses next to nothing to a cut, and a kill at most what came since the last note.
     """
 
     def __init__(self, path: Path, entry: Entry) -> None:
         self._path = path
         self._state = _state_of(path)
         self._entry = entry
-        self._digest = hashlib.sha256()
-        self._whole = 0
-        self._arrived = 0
+        self._got = [0] * -(-entry.size // RANGE)
+        self._noted = 0
         self._lock = threading.Lock()
 
     @staticmethod
@@ -41,12 +43,10 @@ class Part:
         return _read_state(path)[0] if path.exists() else ""
 
     def resume(self) -> None:
-        """Hashes the whole prefix that is there and continues behind it."""
-        until = min(_read_state(self._path)[1], self._entry.size)
-        with own_disk("read", self._path), self._path.open("r+b") as stream:
-            self._take(stream, until)
-            stream.truncate(self._whole)
-        self._arrived = self._whole
+        """Continues what the state describes."""
+        _, got = _read_state(self._path)
+        if len(got) == len(self._got):
+            self._got = got
 
     def begin(self) -> None:
         """Starts anew."""
@@ -66,24 +66,25 @@ class Part:
         Raises:
             DiskError: the part cannot be written.
         """
-        flying: deque[tuple[Future[None], int]] = deque()
+        digest = hashlib.sha256()
         pool = ThreadPoolExecutor(connections, thread_name_prefix="stitch-down")
+        reading = own_disk("read", self._path)
+        with reading:
+            stream = self._path.open("rb")
         try:
-            with own_disk("read", self._path), self._path.open("rb") as stream:
-                stream.seek(self._whole)
-                for offset in range(self._whole, self._entry.size, RANGE):
-                    length = min(RANGE, self._entry.size - offset)
-                    flying.append(
-                        (pool.submit(self._fetch, fetch, offset, length, progress), offset + length)
-                    )
-                while flying:
-                    arriving, end = flying.popleft()
+            with stream:
+                flying = [pool.submit(self._fetch, fetch, index, progress) for index in range(len(self._got))]
+                for index, arriving in enumerate(flying):
                     arriving.result()
-                    self._take(stream, end)
-                    self._note()
+                    left = self._length(index)
+                    while left and (chunk := _read(stream, min(CHUNK, left), reading)):
+                        digest.update(chunk)
+                        left -= len(chunk)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-        return self._digest.hexdigest()
+            with self._lock:
+                self._note()
+        return digest.hexdigest()
 
     def discard(self) -> None:
         """Forgets the part: its bytes are not what the version should hold."""
@@ -94,42 +95,59 @@ class Part:
         """Removes the state once the part has become the file."""
         self._state.unlink(missing_ok=True)
 
-    def _fetch(self, fetch: Fetch, offset: int, length: int, progress: Progress | None) -> None:
+    def _length(self, index: int) -> int:
+        return min(RANGE, self._entry.size - index * RANGE)
+
+    def _fetch(self, fetch: Fetch, index: int, progress: Progress | None) -> None:
+        offset, missing = index * RANGE + self._got[index], self._length(index) - self._got[index]
+        if not missing:
+            return
         writing = own_disk("write", self._path)
         with writing:
             sink = self._path.open("r+b", buffering=0)
             sink.seek(offset)
         with sink:
-            for piece in fetch(offset, length):
+            for piece in fetch(offset, missing):
                 with writing:
-                    sink.write(piece)
+                    _write(sink, piece)
                 with self._lock:
-                    self._arrived += len(piece)
+                    self._got[index] += len(piece)
+                    here = sum(self._got)
+                    if here - self._noted >= _NOTE_EVERY or self._got[index] == self._length(index):
+                        self._note()
                     if progress:
-                        progress(self._arrived, self._entry.size)
-
-    def _take(self, stream: BinaryIO, end: int) -> None:
-        """Hashes on to `end`, from the page cache."""
-        while self._whole < end and (chunk := stream.read(min(CHUNK, end - self._whole))):
-            self._digest.update(chunk)
-            self._whole += len(chunk)
+                        progress(here, self._entry.size)
 
     def _note(self) -> None:
-        """Remembers the whole prefix. A torn note only means starting anew; small files need none."""
+        """Remembers how far each range is. A torn note means starting anew; small files need none."""
+        self._noted = sum(self._got)
         if self._entry.size > RANGE:
             with own_disk("write", self._state):
-                note = json.dumps({"etag": self._entry.etag, "whole": self._whole})
+                note = json.dumps({"etag": self._entry.etag, "range": RANGE, "got": self._got})
                 self._state.write_text(note, encoding="utf-8")
+
+
+def _read(stream: BinaryIO, length: int, reading: own_disk) -> bytes:
+    with reading:
+        return stream.read(length)
+
+
+def _write(sink: RawIOBase, piece: bytes) -> None:
+    """Unbuffered, so that what the state says has arrived is with the operating system."""
+    view = memoryview(piece)
+    while view:
+        view = view[sink.write(view) :]
 
 
 def _state_of(path: Path) -> Path:
     return path.with_name(path.name + ".state")
 
 
-def _read_state(path: Path) -> tuple[str, int]:
-    """(etag, length of the whole prefix) that an earlier pull noted; ("", 0) for none."""
+def _read_state(path: Path) -> tuple[str, list[int]]:
+    """(etag, bytes of each range) that an earlier pull noted; ("", []) for none that can be used."""
     try:
         found = json.loads(_state_of(path).read_text(encoding="utf-8"))
-        return str(found["etag"]), int(found["whole"])
+        got = [int(length) for length in found["got"]]
+        return (str(found["etag"]), got) if found["range"] == RANGE else ("", [])
     except (OSError, ValueError, KeyError, TypeError):
-        return "", 0
+        return "", []

@@ -21,7 +21,7 @@ from stitch.errors import StoreUnavailable
 from stitch.store.azure_answers import DIGEST_NAME, plain
 from stitch.store.base import Entry
 
-RANGE = 16 * 1024 * 1024
+RANGE = 32 * 1024 * 1024
 """Bytes of one GET. A file of this size or less takes one request."""
 
 

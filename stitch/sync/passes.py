@@ -200,6 +200,7 @@ class Passes:
             except NotFound:
                 return None  # law 2: a seal without its whole model is not ready
             if (entry.digest or file_sha256(to)) == seal.model_sha256:
+                self._mirror.remember_digest(to, seal.model_sha256)
                 return to
             to.unlink(missing_ok=True)
             if entry.size < seal.model_bytes:
