@@ -56,7 +56,7 @@ def test_the_leads_aggregate_hook_is_looked_for_before_a_whole_round_is_trained(
         ('"n_samples": 50, ', "", 13, "the train hook returned no n_samples", 'Return {"n_samples": rows'),
         (
             WRITE,
-            WRITE.replace("out_path", 'out_path + ".npz"'),
+            WRITE.replace("out_path", 'str(out_path) + ".npz"'),
             13,
             "wrote no model.json but",
             "exactly as given",
