@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO
 
+from stitch.errors import DiskError
 from stitch.store.azure_read import RANGE
 from stitch.store.base import Entry, Progress
 from stitch.store.disk import CHUNK, own_disk
@@ -20,6 +22,9 @@ Fetch = Callable[[int, int], Iterator[bytes]]
 
 _NOTE_EVERY = 4 * 1024 * 1024
 """Bytes between two notes of how far a download is."""
+
+_WORTH_FLUSHING = 8 * 1024 * 1024
+"""Bytes from which a file is flushed range by range, beside the network's work."""
 
 
 class Part:
@@ -35,7 +40,9 @@ class Part:
         self._entry = entry
         self._got = [0] * -(-entry.size // RANGE)
         self._noted = 0
-        self._lock = threading.Lock()
+        self._stopped = False
+        self._failure: BaseException | None = None
+        self._moved = threading.Condition()
 
     @staticmethod
     def left_behind(path: Path) -> str:
@@ -45,8 +52,14 @@ class Part:
     def resume(self) -> None:
         """Continues what the state describes."""
         _, got = _read_state(self._path)
-        if len(got) == len(self._got):
+        if len(got) == len(self._got) and self._reaches(got):
             self._got = got
+
+    def _reaches(self, got: list[int]) -> bool:
+        """Whether the part is as long as its state says: somebody may have cut it."""
+        ends = [index * RANGE + length for index, length in enumerate(got) if length]
+        with own_disk("read", self._path):
+            return self._path.stat().st_size >= max(ends, default=0)
 
     def begin(self) -> None:
         """Starts anew."""
@@ -67,23 +80,22 @@ class Part:
             DiskError: the part cannot be written.
         """
         digest = hashlib.sha256()
-        pool = ThreadPoolExecutor(connections, thread_name_prefix="stitch-down")
         reading = own_disk("read", self._path)
         with reading:
             stream = self._path.open("rb")
+        pool = ThreadPoolExecutor(connections, thread_name_prefix="stitch-down")
         try:
+            for index in range(len(self._got)):
+                pool.submit(self._fetch, fetch, index, progress)
             with stream:
-                flying = [pool.submit(self._fetch, fetch, index, progress) for index in range(len(self._got))]
-                for index, arriving in enumerate(flying):
-                    arriving.result()
-                    left = self._length(index)
-                    while left and (chunk := _read(stream, min(CHUNK, left), reading)):
-                        digest.update(chunk)
-                        left -= len(chunk)
+                for index in range(len(self._got)):
+                    self._follow(index, stream, reading, digest.update)
         finally:
+            self._stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
-            with self._lock:
+            with self._moved:
                 self._note()
+        self._raise_failure()
         return digest.hexdigest()
 
     def discard(self) -> None:
@@ -98,7 +110,36 @@ class Part:
     def _length(self, index: int) -> int:
         return min(RANGE, self._entry.size - index * RANGE)
 
+    def _follow(self, index: int, stream: BinaryIO, reading: own_disk, take: Callable[[bytes], None]) -> None:
+        """Hands on a range's bytes as they arrive, from the page cache."""
+        taken = 0
+        while taken < self._length(index):
+            with self._moved:
+                while self._got[index] == taken:
+                    self._raise_failure()
+                    self._moved.wait()
+                here = self._got[index]
+            while taken < here:
+                with reading:
+                    chunk = stream.read(min(CHUNK, here - taken))
+                if not chunk:
+                    raise DiskError(f"{self._path} became shorter while it was filled")
+                take(chunk)
+                taken += len(chunk)
+
+    def _raise_failure(self) -> None:
+        if self._failure:
+            raise self._failure
+
     def _fetch(self, fetch: Fetch, index: int, progress: Progress | None) -> None:
+        try:
+            self._fetch_range(fetch, index, progress)
+        except BaseException as error:  # noqa: BLE001  it is raised in the thread that waits
+            with self._moved:
+                self._failure = self._failure or error
+                self._moved.notify_all()
+
+    def _fetch_range(self, fetch: Fetch, index: int, progress: Progress | None) -> None:
         offset, missing = index * RANGE + self._got[index], self._length(index) - self._got[index]
         if not missing:
             return
@@ -108,15 +149,24 @@ class Part:
             sink.seek(offset)
         with sink:
             for piece in fetch(offset, missing):
+                if self._stopped:
+                    return
                 with writing:
                     _write(sink, piece)
-                with self._lock:
-                    self._got[index] += len(piece)
-                    here = sum(self._got)
-                    if here - self._noted >= _NOTE_EVERY or self._got[index] == self._length(index):
-                        self._note()
-                    if progress:
-                        progress(here, self._entry.size)
+                self._arrived(index, len(piece), progress)
+            if self._entry.size >= _WORTH_FLUSHING:
+                with writing:  # while the follower still hashes: the mirror will want it on the disk
+                    os.fsync(sink.fileno())
+
+    def _arrived(self, index: int, length: int, progress: Progress | None) -> None:
+        with self._moved:
+            self._got[index] += length
+            self._moved.notify_all()
+            here = sum(self._got)
+            if here - self._noted >= _NOTE_EVERY or self._got[index] == self._length(index):
+                self._note()
+            if progress:
+                progress(here, self._entry.size)
 
     def _note(self) -> None:
         """Remembers how far each range is. A torn note means starting anew; small files need none."""
@@ -125,11 +175,6 @@ class Part:
             with own_disk("write", self._state):
                 note = json.dumps({"etag": self._entry.etag, "range": RANGE, "got": self._got})
                 self._state.write_text(note, encoding="utf-8")
-
-
-def _read(stream: BinaryIO, length: int, reading: own_disk) -> bytes:
-    with reading:
-        return stream.read(length)
 
 
 def _write(sink: RawIOBase, piece: bytes) -> None:
