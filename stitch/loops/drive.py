@@ -277,7 +277,9 @@ class _Driver:
         self._failing_since = self._failing_since if self._failing_since is not None else now
         if now - self._failing_since >= self.client.settings.give_up_after:
             raise error
-        self._say("error", f"{error} ({error.hint}) Trying again.")
+        # Causes name the time or the key of each try: one line for each kind of trouble.
+        kind = f"{type(error).__name__} {error.hint}"
+        self._say("error", f"{error} ({error.hint}) Trying again.", kind=kind)
         if isinstance(error, StoreDenied):
             self._reopen()
 
@@ -287,10 +289,10 @@ class _Driver:
         except ConfigError as error:
             self._say("error", f"{error} ({error.hint})")
 
-    def _say(self, step: str, text: str, *, pass_id: int | None = None) -> None:
-        """A line for people when it is a new one."""
-        if text and text != self._said:
+    def _say(self, step: str, text: str, *, pass_id: int | None = None, kind: str = "") -> None:
+        """A line for people when it, or the kind of thing it says, is a new one."""
+        if text and (kind or text) != self._said:
             self.client.journal.note(
                 self._lane, "error" if step == "error" else "wait", text=text, pass_id=pass_id
             )
-        self._said = text
+        self._said = kind or text
