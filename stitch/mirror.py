@@ -18,6 +18,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,7 +144,7 @@ class Mirror:
         self.discard(stage)
         return present
 
-    def entering(self, ref: PassRef) -> threading.Lock:
+    def entering(self, ref: PassRef) -> AbstractContextManager[object]:
         """Held while a pass is brought in: the lead's two loops may want the same global at once."""
         return self._entering.setdefault(ref, threading.Lock())
 

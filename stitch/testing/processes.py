@@ -16,6 +16,7 @@ from stitch.config.settings import Settings
 from stitch.errors import BadDocument, DigestMismatch, DiskError, StitchError, Stopped, StoreError
 from stitch.files import file_sha256
 from stitch.hooks.inline import FunctionRunner
+from stitch.layout import PassRef
 from stitch.loops import Lead, Local
 from stitch.loops.drive import loops_of
 from stitch.mirror import Mirror
@@ -121,8 +122,9 @@ class Process:
         return [self.turn(name) for name in self.loops]
 
     def can_turn(self, name: str) -> bool:
-        """Whether a loop is neither done nor under way further up the stack."""
-        return self.alive and not self._ending and name not in self._done | self._busy
+        """Whether a loop is not done, not under way further up the stack, and waits for no other."""
+        free = self.alive and not self._ending and not self.mirror.busy
+        return free and name not in self._done | self._busy
 
     def turn(self, name: str) -> Turn | None:
         """One turn of a loop; None if it failed, or if it can take none."""
@@ -244,6 +246,7 @@ class ProcessMirror(Mirror):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self._locks: list[contextlib.ExitStack] = []
+        self.busy = 0
 
     @contextlib.contextmanager
     def lock(self, lane: str) -> Iterator[bool]:
@@ -252,6 +255,16 @@ class ProcessMirror(Mirror):
             held = stack.enter_context(super().lock(lane))
             self._locks.append(stack)
             yield held
+
+    @contextlib.contextmanager
+    def entering(self, ref: PassRef) -> Iterator[None]:
+        """See `Mirror.entering`; tells that the process's other loop would wait here."""
+        with super().entering(ref):
+            self.busy += 1
+            try:
+                yield
+            finally:
+                self.busy -= 1
 
     def drop_locks(self) -> None:
         """Free whatever is held."""
