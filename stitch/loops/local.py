@@ -12,7 +12,7 @@ from pathlib import Path
 from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
-from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError
+from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, StoreError
 from stitch.files import disk
 from stitch.layout import Event, PassRef, What
 from stitch.mirror import Sealed, Stage
@@ -225,15 +225,18 @@ class Local:
             model_path=None if isinstance(error, DiskError) else self._left_model(ref),
         )
         client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)
-        client.emit(
-            ref.number,
-            Event.FAILED,
-            attempt=attempt,
-            hook="train",
-            exception=(hook.kind if hook and hook.kind else type(error).__name__)[:200],
-            where=(hook.where[:200] if hook and hook.where else None),
-            message=str(error)[:500] if told else None,
-        )
+        try:
+            client.emit(
+                ref.number,
+                Event.FAILED,
+                attempt=attempt,
+                hook="train",
+                exception=(hook.kind if hook and hook.kind else type(error).__name__)[:200],
+                where=(hook.where[:200] if hook and hook.where else None),
+                message=_own_words(error) if told else None,
+            )
+        except StoreError as trouble:  # it must not hide the hook's own error
+            client.journal.note(client.lane, "error", text=f"the failed event was not sent: {trouble}")
 
     def _left_model(self, ref: PassRef) -> Path:
         return self.client.stage(ref).model_path(self.client.settings.hooks.model_ext)
@@ -278,6 +281,12 @@ class Local:
             metrics=narrow(result.metrics, client.settings.egress.metrics),
         )
         client.journal.note(client.lane, "evaluate", text=f"global {number}", pass_id=number)
+
+
+def _own_words(error: HookError | EgressRefused | DiskError) -> str:
+    """What the hook itself said, the last line of its traceback: leaves only by opt-in (law 8)."""
+    lines = error.detail.strip().splitlines() if isinstance(error, HookError) else []
+    return (lines[-1] if lines else str(error))[:500]
 
 
 def _wanted(data: bytes) -> tuple[object, ...]:
