@@ -187,7 +187,7 @@ class AzureStore:
                 overwrite=mode != "create",
                 **(only(mode.etag) if isinstance(mode, Match) else {}),
             )
-        return written_entry(key, len(content), sent, answer)
+        return written_entry(key, size=len(content), digest=sent, answer=answer)
 
     def _push_large(
         self,
@@ -210,7 +210,7 @@ class AzureStore:
                 **(only(mode.etag) if isinstance(mode, Match) else {}),
                 **(unless_present() if mode == "create" else {}),
             )
-        return written_entry(key, staged.size, staged.digest, answer)
+        return written_entry(key, size=staged.size, digest=staged.digest, answer=answer)
 
     def _refuse_early(self, key: str, mode: Mode) -> None:
         """Finds a conflict before the bytes are sent, where the token may look."""

@@ -24,7 +24,7 @@ def entry_of(key: str, found: Any) -> Entry:
     )
 
 
-def written_entry(key: str, size: int, digest: str, answer: dict[str, Any]) -> Entry:
+def written_entry(key: str, *, size: int, digest: str, answer: dict[str, Any]) -> Entry:
     """The entry of a blob that was just written."""
     return Entry(
         key=key,

@@ -58,7 +58,7 @@ def chunks(source: BinaryIO, failures: AbstractContextManager[None]) -> Iterator
 
 
 def write_hashed(
-    pieces: Iterable[bytes], target: IO[bytes], moved: Callable[[int], None] | None = None
+    pieces: Iterable[bytes], target: IO[bytes], *, moved: Callable[[int], None] | None = None
 ) -> tuple[str, int]:
     """Writes pieces and returns their digest and length; `moved` hears the bytes done so far."""
     digest = hashlib.sha256()

@@ -110,7 +110,9 @@ class FolderStore:
                 return before
             part = part_of(to)
             with own_disk("write", to), part.open("wb") as sink:
-                digest, size = write_hashed(chunks(source, reading), sink, _reporter(progress, before.size))
+                digest, size = write_hashed(
+                    chunks(source, reading), sink, moved=_reporter(progress, before.size)
+                )
             after = _entry(key, os.fstat(source.fileno()))
         if size != before.size or after.etag != before.etag:
             raise StoreUnavailable(f"{key} changed while it was read")
@@ -222,7 +224,7 @@ class FolderStore:
         with reading:
             source = src.open("rb")
         with source, temporary.open("xb") as sink:
-            digest, _ = write_hashed(chunks(source, reading), sink, moved)
+            digest, _ = write_hashed(chunks(source, reading), sink, moved=moved)
             fsync_stream(sink)
         _mark_version(temporary)
         return digest

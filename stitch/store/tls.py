@@ -46,7 +46,7 @@ def proxy_for(url: str, environment: Mapping[str, str]) -> str:
     """
     parts = urlsplit(url)
     named = {key.lower(): value for key, value in environment.items() if value}
-    if urllib.request.proxy_bypass_environment(  # type: ignore[attr-defined]
+    if urllib.request.proxy_bypass_environment(  # type: ignore[attr-defined]  # typeshed lacks it
         parts.netloc.rpartition("@")[2], {"no": named.get("no_proxy", "")}
     ):
         return ""

@@ -156,7 +156,7 @@ class FaultProxy:
 def _read_head(stream: object) -> bytes:
     lines = []
     while True:
-        line: bytes = stream.readline(65_536)  # type: ignore[attr-defined]
+        line: bytes = stream.readline(65_536)  # type: ignore[attr-defined]  # http.server's rfile is untyped
         if not line:
             return b""
         lines.append(line)

@@ -53,7 +53,7 @@ class StoreContract:
     def put(self, store: Store, tmp_path: Path) -> Callable[..., Entry]:
         """Pushes bytes: `put(key, content, mode="create")`."""
 
-        def put(key: str, content: bytes, mode: Mode = "create") -> Entry:
+        def put(key: str, content: bytes, *, mode: Mode = "create") -> Entry:
             source = tmp_path / f"source-{secrets.token_hex(4)}"
             source.write_bytes(content)
             return store.push(source, key, mode=mode)
@@ -151,11 +151,11 @@ class StoreContract:
         self, put: Callable[..., Entry], get: Callable[[str], bytes]
     ) -> None:
         first = put("a", b"1")
-        second = put("a", b"2", Match(first.etag))
+        second = put("a", b"2", mode=Match(first.etag))
         with pytest.raises(AlreadyExists):
-            put("a", b"3", Match(first.etag))
+            put("a", b"3", mode=Match(first.etag))
         with pytest.raises(AlreadyExists):
-            put("absent", b"3", Match(second.etag))
+            put("absent", b"3", mode=Match(second.etag))
         assert get("a") == b"2"
 
     def test_racing_creates_leave_one_whole_winner(self, store: Store, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ class StoreContract:
         target.write_bytes(b"mine")
         assert store.pull("a", target, unless=first.etag).etag == first.etag
         assert target.read_bytes() == b"mine"
-        second = put("a", b"2", "replace")
+        second = put("a", b"2", mode="replace")
         assert store.pull("a", target, unless=first.etag).etag == second.etag
         assert target.read_bytes() == b"2"
         with pytest.raises(NotFound):

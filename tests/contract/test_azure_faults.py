@@ -133,7 +133,7 @@ def test_a_damaged_download_is_never_delivered(
 ) -> None:
     source = _file(tmp_path, size)
     store.push(source, "a", mode="create")
-    proxy.add(Rule(damage, "GET"))  # type: ignore[arg-type]
+    proxy.add(Rule(damage, "GET"))  # type: ignore[arg-type]  # parametrised text
     entry = store.pull("a", tmp_path / "out")
     assert _same(source, tmp_path / "out")
     assert entry.digest == hashlib.sha256(source.read_bytes()).hexdigest()

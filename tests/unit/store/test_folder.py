@@ -96,7 +96,7 @@ def test_a_read_only_mount_can_be_read_and_has_no_clock(
     def refuse(path: Path, mode: str = "r", *args: object, **kwargs: object) -> object:
         if path.is_relative_to(root) and mode[0] in "wxa":
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
-        return real_open(path, mode, *args, **kwargs)  # type: ignore[call-overload]
+        return real_open(path, mode, *args, **kwargs)  # type: ignore[call-overload]  # handed on
 
     monkeypatch.setattr(Path, "open", refuse)
     store = FolderStore(root)

@@ -23,7 +23,7 @@ class _Machine:
         self.wall += timedelta(seconds=seconds)
         self.ticks += seconds
 
-    def sleep(self, seconds: float) -> None:
+    def suspend(self, seconds: float) -> None:
         self.wall += timedelta(seconds=seconds)
 
 
@@ -52,7 +52,7 @@ def test_a_reading_is_not_trusted_for_long() -> None:
 
 def test_a_machine_that_slept_asks_again() -> None:
     machine, clock = _heard()
-    machine.sleep(3600)
+    machine.suspend(3600)
     machine.run(1)
     assert clock.now() is None
 
