@@ -112,9 +112,9 @@ class Lanes:
             try:
                 entry = store.pull(key, to, unless=unless, progress=guard)
             except NotFound:
-                if store.stat(key) is None:
+                if store.stat(key) is None:  # raises where the container itself is missing
                     return None
-                raise
+                entry = store.pull(key, to, unless=unless, progress=guard)  # it appeared in between
             if unless and entry.etag == unless:
                 return self._relative(entry), b""
             if entry.size > limit:
