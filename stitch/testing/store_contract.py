@@ -143,7 +143,7 @@ class StoreContract:
     def test_replace_overwrites_and_changes_the_etag(
         self, put: Callable[..., Entry], get: Callable[[str], bytes]
     ) -> None:
-        etags = {put("a", bytes([65 + n]), "replace").etag for n in range(20)}
+        etags = {put("a", bytes([65 + n]), mode="replace").etag for n in range(20)}
         assert len(etags) == 20
         assert get("a") == b"T"
 
@@ -203,7 +203,7 @@ class StoreContract:
 
         def write() -> None:
             for n in range(1, 30):
-                put("a", bytes([n]) * 70_000, "replace")
+                put("a", bytes([n]) * 70_000, mode="replace")
             done.set()
 
         with ThreadPoolExecutor(1) as pool:
