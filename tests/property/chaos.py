@@ -23,14 +23,14 @@ RATES: dict[Fault, float] = {
     "lose_request": 0.02,
     "lose_reply": 0.02,
     "unavailable": 0.02,
-    "stale_list": 0.05,
-    "flip": 0.02,
+    "stale_list": 0.02,
+    "flip": 0.1,
     "crash_before": 0.004,
     "crash_after": 0.004,
 }
 DISK_CRASH = 0.004
-TURN_INSIDE = 0.02
-HOOK_FAILURE = 0.1
+TURN_INSIDE = 0.03
+HOOK_FAILURE = 0.05
 
 
 class HookTrouble(Exception):
@@ -59,11 +59,13 @@ class Chaos:
             before=self._before,
         )
         self.wild = True
-        self.trouble = self.chance.randint(10, 40)
+        self.left = self.chance.randint(50, 250)
+        self.trouble = self.chance.randint(10, 60)
         self.trace: list[str] = []
         self.wiped: list[tuple[str, int]] = []
         self.rates = {fault: rate * self.chance.choice((0, 0.5, 1, 2)) for fault, rate in RATES.items()}
         self.inside = TURN_INSIDE * self.chance.choice((0, 1, 1, 3))
+        self.rivalry = self.chance.choice((0.05, 0.5, 0.9))
 
     def run(self) -> Federation:
         """The whole history."""
@@ -71,7 +73,9 @@ class Chaos:
             for site in self.federation.sites:
                 if self.chance.random() < 0.9:
                     self.start(site)
-            for _ in range(self.chance.randint(50, 250)):
+                if self.chance.random() < self.rivalry:
+                    self.start(site, f"{site}-two")
+            while self.left > 0:
                 self.act()
             self.calm_down()
         return self.federation
@@ -85,6 +89,9 @@ class Chaos:
 
     def act(self) -> None:
         """Whatever happens next: mostly turns."""
+        if self.left <= 0:
+            return
+        self.left -= 1
         actions = {
             self.take_turn: 70,
             self.pass_time: 12,
@@ -110,16 +117,16 @@ class Chaos:
         """Seconds or minutes; sometimes longer than a lease lasts."""
         self.federation.advance(self.chance.choice((1, 30, 60, INTERVAL_S, LIMIT_S * 1.1)))
 
-    def start_somewhere(self) -> None:
+    def start_somewhere(self, site: str = "") -> None:
         """A process of a site that has none; sometimes a second one, here or on another machine."""
-        site = self.chance.choice(self.federation.sites)
+        site = site or self.chance.choice(self.federation.sites)
         there = len(self.federation.alive(site))
-        if there == 0 or (there < MOST_PROCESSES and self.chance.random() < 0.2):
-            self.start(site, self.chance.choice(("", "", f"{site}-two")))
+        if there == 0 or (there < MOST_PROCESSES and self.chance.random() < self.rivalry):
+            self.start(site, self.chance.choice(("", f"{site}-two")))
 
     def start(self, site: str, host: str = "") -> None:
         """Start a process, now and then with --take-over."""
-        process = self.federation.start(site, host, take_over=self.chance.random() < 0.1)
+        process = self.federation.start(site, host, take_over=self.chance.random() < self.rivalry)
         self.say(f"{process} starts")
 
     def kill_one(self) -> None:
@@ -156,21 +163,27 @@ class Chaos:
         if not self.wild:
             return
         hook = what in ("train", "aggregate")
-        if hook and self.hit(HOOK_FAILURE):
+        if hook and self.chance.random() < HOOK_FAILURE:
             self.say(f"{process}: the {what} hook fails at {key}")
             raise HookTrouble(f"patient 4711 broke the {what} hook")
-        if len(self.federation.stack) < 4 and self.chance.random() < (0.3 if hook else self.inside):
+        rate = 0.3 if hook else self.inside * (5 if what == "push" else 1)
+        if self.left > 0 and len(self.federation.stack) < 4 and self.chance.random() < rate:
             self._meanwhile(process, f"{what} {key}")
 
     def _meanwhile(self, process: Process, where: str) -> None:
         """The process is slow, or its machine sleeps, while others go on."""
         process.frozen = self.chance.random() < 0.3
         self.say(f"{process} {'sleeps' if process.frozen else 'is slow'} before {where}")
-        for _ in range(self.chance.choice((1, 2, 5, 10))):
+        for rival in self.federation.alive(process.site):
+            if rival is not process and self.chance.random() < self.rivalry:
+                rival.turns()  # it does the same work just now
+                self.say(f"{rival}: {rival.said}")
+        for _ in range(self.chance.choice((0, 1, 2, 5, 10))):
             self.act()
-        if process.frozen and self.chance.random() < 0.5:
+        if process.frozen and self.chance.random() < 0.7:
+            self.start_somewhere(process.site)
             self.federation.advance(LIMIT_S * 1.1)
-            for _ in range(self.chance.choice((1, 5, 10))):
+            for _ in range(self.chance.choice((5, 10, 20))):
                 self.act()
         process.frozen = False
         self.say(f"{process} goes on with {where}")
@@ -188,10 +201,10 @@ class Chaos:
                 return None
             drawn = self.chance.random()
             for fault, rate in self.rates.items():
+                if fault == "flip" and not (call.verb == "pull" and "/model." in call.key):
+                    continue  # TLS guards documents; models are what the hash is for
                 drawn -= rate
                 if drawn < 0:
-                    if fault == "flip" and "/model." not in call.key:
-                        return None  # TLS guards documents; models are what the hash is for
                     self.trouble -= 1
                     self.say(f"{process}: {fault} at {call.verb} {call.key}")
                     return fault
