@@ -145,14 +145,21 @@ class SiteVerbs(Presence):
         Raises:
             ProtocolError: it continues another one.
         """
-        number, record = sealed.ref.number, sealed.seal.round
-        before = self.mirror.sealed(PassRef(number - 1)) if number else None
-        wanted = self.manifest_sha256 if not number else (before.sha256 if before else "")
-        if record is not None and wanted and record.prev_metrics_sha256 != wanted:
+        number = sealed.ref.number
+        if not self._continues(sealed) and number and self.settings.is_lead:
+            # Law 2: what the lead has may be a candidate that lost while it was down; the store's seal holds.
+            self.fetch_global(number - 1)
+        if not self._continues(sealed):
             raise ProtocolError(
                 f"global {number} does not continue global {number - 1} as this mirror has it",
                 hint="The store was altered: keep it as it is and show this line to the lead.",
             )
+
+    def _continues(self, sealed: Sealed) -> bool:
+        number, record = sealed.ref.number, sealed.seal.round
+        before = self.mirror.sealed(PassRef(number - 1)) if number else None
+        wanted = self.manifest_sha256 if not number else (before.sha256 if before else "")
+        return record is None or not wanted or record.prev_metrics_sha256 == wanted
 
     def wait_for_global(self, pass_id: int) -> Status:
         """Poll until global `pass_id` is here or the run is over; for notebooks, `run` steps instead."""
