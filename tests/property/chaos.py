@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -221,7 +222,8 @@ class Chaos:
         if process.alive and not self.hit(DISK_CRASH):
             return
         if process.alive:
-            self.say(f"{process}: crash before {event} {path.partition('/stitch_store/')[2]}")
+            file = re.sub(r"[0-9a-f]{8}", "*", path.partition("/stitch_store/")[2])  # a random part
+            self.say(f"{process}: crash before {event} {file}")
             process.kill()
         raise Crashed(f"{process} is dead")
 
