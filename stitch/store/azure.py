@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +15,7 @@ from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoun
 from azure.storage.blob import BlobClient, ContentSettings
 from requests.exceptions import RequestException
 
+from stitch.clock import Clock
 from stitch.errors import AlreadyExists, DigestMismatch, NotFound, StoreDenied, StoreError, StoreUnavailable
 from stitch.store.azure_answers import DIGEST_NAME, entry_of, error_code, written_entry
 from stitch.store.azure_client import API_VERSION, Connection, connect
@@ -63,6 +64,7 @@ def open_azure(location: Location, options: StoreOptions) -> AzureStore:
         place=str(location),
         connections=options.connections,
         server=server,
+        clock=options.clock,
     )
 
 
@@ -75,6 +77,7 @@ class AzureStore:
         place: account, container and prefix for messages.
         connections: pieces of a file under way at a time.
         server: remembers the `Date` of the last answer.
+        clock: this machine's clocks.
     """
 
     def __init__(
@@ -85,12 +88,14 @@ class AzureStore:
         place: str,
         connections: int,
         server: ServerClock,
+        clock: Clock,
     ) -> None:
         self._connection = connection
         self._prefix = f"{prefix}/" if prefix else ""
         self._place = place
         self._connections = connections
         self._server = server
+        self._clock = clock
         self._seen: dict[str, Entry] = {}
 
     @property
@@ -113,7 +118,7 @@ class AzureStore:
                     yield entry_of(found.name.removeprefix(self._prefix), found)
 
     def pull(self, key: str, to: Path, *, unless: str = "", progress: Progress | None = None) -> Entry:
-        """See `Store.pull`; a file of up to 32 MiB takes one request."""
+        """See `Store.pull`; on a fast line it takes one request."""
         path = part_of(to)
         with self._telling(f"pull {key}", "read"):
             entry, part = self._resumable(key, path)
@@ -129,7 +134,7 @@ class AzureStore:
                     if answer.status_code == 304:
                         return self._known(key, unless)
                     entry = entry_in(key, answer)
-                    part = Part(path, entry)
+                    part = Part(path, entry, self._clock)
                     part.begin()
                     fetch = self._fetching(key, entry.etag, answer)
                     digest = part.fill(fetch, connections=self._connections, progress=progress)
@@ -239,13 +244,13 @@ class AzureStore:
         """The present version, if an earlier pull left a part here, and that part if it is of it."""
         left = Part.left_behind(path)
         entry = self._stat(key) if left else None
-        return entry, Part(path, entry) if entry and entry.etag == left else None
+        return entry, Part(path, entry, self._clock) if entry and entry.etag == left else None
 
     def _fetching(self, key: str, etag: str, first: Any = None) -> Fetch:
         """Fetches ranges of one version; the first one's answer may be under way already."""
         reader, url = self._connection.reader, self._blob(key).url
 
-        def fetch(offset: int, length: int) -> Iterator[bytes]:
+        def fetch(offset: int, length: int) -> Generator[bytes, None, None]:
             if first is not None and offset == 0:
                 yield from pieces(first, length)
                 return

@@ -1,45 +1,75 @@
-"""One large file on its way into `<name>.part`: parallel ranges, one version, resumed after a kill."""
+"""One file on its way into `<name>.part`: streamed, on more connections if the line is slow, resumed.
+
+A fast line is fastest with one plain GET (measured on Azurite: each further range costs the server
+time, and hashing keeps up with one stream only). A slow line over a long way is not: there the rest
+of the file is split, again and again, until every connection has a segment of its own.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
 
+from stitch.clock import Clock
 from stitch.errors import DiskError
-from stitch.store.azure_read import RANGE
 from stitch.store.base import Entry, Progress
 from stitch.store.disk import CHUNK, own_disk
 
-Fetch = Callable[[int, int], Iterator[bytes]]
+Fetch = Callable[[int, int], Generator[bytes, None, None]]
 """Gives exactly the bytes at (offset, length) of the version, in pieces."""
+
+_FAST = 64 * 1024 * 1024
+"""Bytes a second that one connection must bring, or others are opened beside it."""
+
+_PATIENCE = 1.0
+"""Seconds before that is judged."""
+
+_SEGMENT = 8 * 1024 * 1024
+"""Bytes that a new segment has at least."""
 
 _NOTE_EVERY = 4 * 1024 * 1024
 """Bytes between two notes of how far a download is."""
 
-_WORTH_FLUSHING = 8 * 1024 * 1024
-"""Bytes from which a file is flushed range by range, beside the network's work."""
+_WORTH_NOTING = 8 * 1024 * 1024
+"""Bytes from which a download is noted: smaller ones are simply made again."""
+
+
+@dataclass(slots=True)
+class _Segment:
+    """The bytes from `start` to `end`, of which those before `here` have arrived."""
+
+    start: int
+    here: int
+    end: int
 
 
 class Part:
     """The bytes gathered so far of one version.
 
-    `<name>.part.state` beside them names the version and how far each range has come, so that a
+    `<name>.part.state` beside them names the version and how far each segment has come, so that a
     slow line loses next to nothing to a cut, and a kill at most what came since the last note.
+
+    Args:
+        path: the part.
+        entry: the version.
+        clock: tells how fast the line is.
     """
 
-    def __init__(self, path: Path, entry: Entry) -> None:
+    def __init__(self, path: Path, entry: Entry, clock: Clock) -> None:
         self._path = path
         self._state = _state_of(path)
         self._entry = entry
-        self._got = [0] * -(-entry.size // RANGE)
-        self._noted = 0
+        self._clock = clock
+        self._segments = [_Segment(0, 0, entry.size)]
+        self._noted = self._had = 0
+        self._began = 0.0
         self._stopped = False
         self._failure: BaseException | None = None
         self._moved = threading.Condition()
@@ -50,16 +80,13 @@ class Part:
         return _read_state(path)[0] if path.exists() else ""
 
     def resume(self) -> None:
-        """Continues what the state describes."""
-        _, got = _read_state(self._path)
-        if len(got) == len(self._got) and self._reaches(got):
-            self._got = got
-
-    def _reaches(self, got: list[int]) -> bool:
-        """Whether the part is as long as its state says: somebody may have cut it."""
-        ends = [index * RANGE + length for index, length in enumerate(got) if length]
+        """Continues what the state describes, unless somebody has cut the part."""
+        _, segments = _read_state(self._path)
         with own_disk("read", self._path):
-            return self._path.stat().st_size >= max(ends, default=0)
+            size = self._path.stat().st_size
+        reached = max((found.here for found in segments if found.here > found.start), default=0)
+        if segments and segments[-1].end == self._entry.size and reached <= size:
+            self._segments = segments
 
     def begin(self) -> None:
         """Starts anew."""
@@ -72,24 +99,38 @@ class Part:
         """Fetches what is missing and returns the digest of the whole file.
 
         Args:
-            fetch: opens a range.
-            connections: ranges under way at a time.
+            fetch: opens a stretch of the version.
+            connections: stretches under way at a time.
             progress: told of all bytes that are here, resumed ones included.
 
         Raises:
-            DiskError: the part cannot be written.
+            DiskError: the part cannot be read or written.
         """
         digest = hashlib.sha256()
         reading = own_disk("read", self._path)
         with reading:
             stream = self._path.open("rb")
         pool = ThreadPoolExecutor(connections, thread_name_prefix="stitch-down")
+
+        def send(segment: _Segment) -> None:
+            pool.submit(self._fetch, fetch, segment, progress)
+
+        self._began, self._had = self._clock.monotonic(), self._here()
+        for segment in self._segments:
+            send(segment)
         try:
-            for index in range(len(self._got)):
-                pool.submit(self._fetch, fetch, index, progress)
             with stream:
-                for index in range(len(self._got)):
-                    self._follow(index, stream, reading, digest.update)
+                position = 0
+                while position < self._entry.size:
+                    here = self._wait_behind(position)
+                    self._split_if_slow(connections, send)
+                    while position < here:
+                        with reading:
+                            chunk = stream.read(min(CHUNK, here - position))
+                        if not chunk:
+                            raise DiskError(f"{self._path} became shorter while it was filled")
+                        digest.update(chunk)
+                        position += len(chunk)
         finally:
             self._stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
@@ -107,74 +148,90 @@ class Part:
         """Removes the state once the part has become the file."""
         self._state.unlink(missing_ok=True)
 
-    def _length(self, index: int) -> int:
-        return min(RANGE, self._entry.size - index * RANGE)
+    def _here(self) -> int:
+        return sum(segment.here - segment.start for segment in self._segments)
 
-    def _follow(self, index: int, stream: BinaryIO, reading: own_disk, take: Callable[[bytes], None]) -> None:
-        """Hands on a range's bytes as they arrive, from the page cache."""
-        taken = 0
-        while taken < self._length(index):
-            with self._moved:
-                while self._got[index] == taken:
-                    self._raise_failure()
-                    self._moved.wait()
-                here = self._got[index]
-            while taken < here:
-                with reading:
-                    chunk = stream.read(min(CHUNK, here - taken))
-                if not chunk:
-                    raise DiskError(f"{self._path} became shorter while it was filled")
-                take(chunk)
-                taken += len(chunk)
+    def _wait_behind(self, position: int) -> int:
+        """Waits until a byte at `position` has arrived; returns up to where there is no gap."""
+        with self._moved:
+            while True:
+                holder = next(found for found in self._segments if found.start <= position < found.end)
+                if holder.here > position:
+                    return holder.here
+                self._raise_failure()
+                self._moved.wait()
+
+    def _split_if_slow(self, connections: int, send: Callable[[_Segment], None]) -> None:
+        """Halves the longest missing stretch until every connection has one."""
+        passed = self._clock.monotonic() - self._began
+        with self._moved:
+            if passed < _PATIENCE or (self._here() - self._had) / passed >= _FAST:
+                return
+            while True:
+                missing = [found for found in self._segments if found.here < found.end]
+                longest = max(missing, key=lambda found: found.end - found.here, default=None)
+                if longest is None or len(missing) >= connections:
+                    return
+                middle = longest.here + (longest.end - longest.here) // 2
+                if longest.end - middle < _SEGMENT:
+                    return
+                fresh = _Segment(middle, middle, longest.end)
+                longest.end = middle
+                self._segments.insert(self._segments.index(longest) + 1, fresh)
+                send(fresh)
 
     def _raise_failure(self) -> None:
         if self._failure:
             raise self._failure
 
-    def _fetch(self, fetch: Fetch, index: int, progress: Progress | None) -> None:
+    def _fetch(self, fetch: Fetch, segment: _Segment, progress: Progress | None) -> None:
         try:
-            self._fetch_range(fetch, index, progress)
+            self._fetch_segment(fetch, segment, progress)
         except BaseException as error:  # noqa: BLE001  it is raised in the thread that waits
             with self._moved:
                 self._failure = self._failure or error
                 self._moved.notify_all()
 
-    def _fetch_range(self, fetch: Fetch, index: int, progress: Progress | None) -> None:
-        offset, missing = index * RANGE + self._got[index], self._length(index) - self._got[index]
+    def _fetch_segment(self, fetch: Fetch, segment: _Segment, progress: Progress | None) -> None:
+        with self._moved:
+            offset, missing = segment.here, segment.end - segment.here
         if not missing:
             return
         writing = own_disk("write", self._path)
         with writing:
             sink = self._path.open("r+b", buffering=0)
             sink.seek(offset)
-        with sink:
-            for piece in fetch(offset, missing):
+        with sink, closing(fetch(offset, missing)) as pieces:
+            for piece in pieces:
                 if self._stopped:
                     return
                 with writing:
                     _write(sink, piece)
-                self._arrived(index, len(piece), progress)
-            if self._entry.size >= _WORTH_FLUSHING:
-                with writing:  # while the follower still hashes: the mirror will want it on the disk
-                    os.fsync(sink.fileno())
+                if self._arrived(segment, len(piece), progress):
+                    break
 
-    def _arrived(self, index: int, length: int, progress: Progress | None) -> None:
+    def _arrived(self, segment: _Segment, length: int, progress: Progress | None) -> bool:
+        """Counts a piece; whether the segment is whole, which a split may have made shorter."""
         with self._moved:
-            self._got[index] += length
+            segment.here = min(segment.here + length, segment.end)
+            whole = segment.here == segment.end
             self._moved.notify_all()
-            here = sum(self._got)
-            if here - self._noted >= _NOTE_EVERY or self._got[index] == self._length(index):
+            here = self._here()
+            if here - self._noted >= _NOTE_EVERY or whole:
                 self._note()
             if progress:
                 progress(here, self._entry.size)
+        return whole
 
     def _note(self) -> None:
-        """Remembers how far each range is. A torn note means starting anew; small files need none."""
-        self._noted = sum(self._got)
-        if self._entry.size > RANGE:
+        """Remembers how far each segment is. A torn note means starting anew."""
+        self._noted = self._here()
+        if self._entry.size >= _WORTH_NOTING:
+            segments = [[found.start, found.here, found.end] for found in self._segments]
             with own_disk("write", self._state):
-                note = json.dumps({"etag": self._entry.etag, "range": RANGE, "got": self._got})
-                self._state.write_text(note, encoding="utf-8")
+                self._state.write_text(
+                    json.dumps({"etag": self._entry.etag, "segments": segments}), encoding="utf-8"
+                )
 
 
 def _write(sink: RawIOBase, piece: bytes) -> None:
@@ -188,11 +245,11 @@ def _state_of(path: Path) -> Path:
     return path.with_name(path.name + ".state")
 
 
-def _read_state(path: Path) -> tuple[str, list[int]]:
-    """(etag, bytes of each range) that an earlier pull noted; ("", []) for none that can be used."""
+def _read_state(path: Path) -> tuple[str, list[_Segment]]:
+    """(etag, segments) that an earlier pull noted; ("", []) for none that can be used."""
     try:
         found = json.loads(_state_of(path).read_text(encoding="utf-8"))
-        got = [int(length) for length in found["got"]]
-        return (str(found["etag"]), got) if found["range"] == RANGE else ("", [])
+        segments = [_Segment(int(start), int(here), int(end)) for start, here, end in found["segments"]]
+        return str(found["etag"]), segments
     except (OSError, ValueError, KeyError, TypeError):
         return "", []

@@ -1,8 +1,4 @@
-"""Ranged GETs that stream: the SDK's own download holds every range in memory, twice.
-
-Measured on Azurite: ranges of 4 MiB or less cost the server three times the CPU (it hashes them),
-larger ones next to nothing, so ranges are large and their bytes go to the disk as they arrive.
-"""
+"""GETs that stream: the SDK's own download holds every range in memory, twice, and repeats by itself."""
 
 from __future__ import annotations
 
@@ -20,9 +16,6 @@ from azure.core.rest import HttpRequest
 from stitch.errors import StoreUnavailable
 from stitch.store.azure_answers import DIGEST_NAME, plain
 from stitch.store.base import Entry
-
-RANGE = 32 * 1024 * 1024
-"""Bytes of one GET. A file of this size or less takes one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +72,7 @@ class Reader:
             url: the blob's, without a token.
             known: an etag; of that version only a 304 comes.
         """
-        answer = self._send(url, span(0, RANGE) | _unless(known))
-        if answer.status_code == 416:  # an empty blob has no first byte
-            answer.close()
-            answer = self._send(url, _unless(known))
-        with closing(answer):
+        with closing(self._send(url, {"If-None-Match": f'"{known}"'} if known else {})) as answer:
             yield _accepted(answer)
 
     def _send(self, url: str, conditions: Mapping[str, str]) -> Any:
@@ -91,7 +80,12 @@ class Reader:
         request = HttpRequest(
             "GET",
             f"{url}?{query}" if query else url,
-            headers={"x-ms-version": self.api_version, **self.signed.headers(), **conditions},
+            headers={
+                "x-ms-version": self.api_version,
+                "Accept-Encoding": "identity",  # a proxy that compresses would change the length
+                **self.signed.headers(),
+                **conditions,
+            },
         )
         answer = self.transport.send(request, stream=True, proxies=self.proxies)
         self.heard(answer)
@@ -115,18 +109,15 @@ def pinned(etag: str) -> dict[str, str]:
     return {"If-Match": f'"{etag}"'}
 
 
-def _unless(etag: str) -> dict[str, str]:
-    return {"If-None-Match": f'"{etag}"'} if etag else {}
-
-
 def entry_in(key: str, answer: Any) -> Entry:
-    """The entry that the headers of a GET describe."""
+    """The entry that the headers of a whole GET describe."""
     headers = answer.headers
-    whole = str(headers.get("Content-Range", "")).rpartition("/")[2]
+    if "Content-Length" not in headers:
+        raise StoreUnavailable(f"pull {key}: the answer has no length", hint="A proxy that rewrites answers?")
     modified = parsedate_to_datetime(headers["Last-Modified"]) if "Last-Modified" in headers else None
     return Entry(
         key=key,
-        size=int(whole if whole.isdigit() else headers.get("Content-Length", 0)),
+        size=int(headers["Content-Length"]),
         etag=plain(headers.get("ETag", "")),
         modified=modified.astimezone(UTC) if modified else datetime.now(UTC),
         digest=headers.get(f"x-ms-meta-{DIGEST_NAME}"),

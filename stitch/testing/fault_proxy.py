@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-Damage = Literal["status", "reset_request", "truncate_reply", "flip_reply", "lose_reply", "stall"]
+Damage = Literal[
+    "status", "reset_request", "truncate_reply", "flip_reply", "lose_reply", "stall", "hang_reply"
+]
 """What happens to a request.
 
 status: answered with `Rule.status`, never forwarded. reset_request: the connection is reset in the
 middle of its body, nothing is forwarded. stall: it is read and never answered. The others are
-forwarded and carried out: truncate_reply cuts the answer's body in half, flip_reply changes one
-bit of it, lose_reply resets instead.
+forwarded and carried out: truncate_reply cuts the answer's body in half, hang_reply goes silent
+there, flip_reply changes one bit of it, lose_reply resets instead.
 """
 
 
@@ -135,9 +137,10 @@ class FaultProxy:
         if damage == "flip_reply" and answer:
             middle = len(answer) // 2
             answer = answer[:middle] + bytes([answer[middle] ^ 1]) + answer[middle + 1 :]
-        if damage == "truncate_reply":
+        if damage in ("truncate_reply", "hang_reply"):
             handler.wfile.write(answer_head + answer[: len(answer) // 2])
-            _reset(handler.connection)
+            if damage == "hang_reply":
+                handler.connection.recv(1)  # comes back when the client is gone
             return False
         handler.wfile.write(answer_head + answer)
         return False
