@@ -85,6 +85,7 @@ class Lease:
         self._locked = False
         self._term = 0
         self._nonce = ""
+        self._claiming: tuple[int, str] | None = None  # a term we asked for, and no answer yet (law 5)
         self._beats = 0
         self._beat_etag: str | None = None
         self._beaten: datetime | None = None
@@ -134,9 +135,13 @@ class Lease:
             LaneLost: a newer term is there.
         """
         with self._mutex:
-            if not self.held or self._documents.exists(layout.term(self.lane, self._term + 1)):
+            following = self._term + 1
+            unanswered = self._claiming is not None and self._claiming[0] == following
+            taken = not unanswered and self._documents.exists(layout.term(self.lane, following))
+            if taken or not self.held:
                 self._lose()
-            if self._pause() > 1.5 * self._identity.interval_s and not self._claim(self._term + 1):
+            paused = unanswered or self._pause() > 1.5 * self._identity.interval_s
+            if paused and not self._claim(following):
                 self._lose()
 
     def beat(self, state: Liveness, pass_id: int | None) -> None:
@@ -213,9 +218,11 @@ class Lease:
         return self._clock.monotonic() - self._watched[1]
 
     def _claim(self, number: int) -> bool:
-        nonce = secrets.token_hex(16)
-        # Before the term: a crash in between leaves a nonce that means nothing, not a foreign term.
-        self._mirror.remember_nonce(self.lane, nonce)
+        if self._claiming is None or self._claiming[0] != number:
+            self._claiming = number, secrets.token_hex(16)
+            # Before the term: a crash in between leaves a nonce that means nothing, not a foreign term.
+            self._mirror.remember_nonce(self.lane, self._claiming[1])
+        nonce = self._claiming[1]
         term = Term.make(
             run_id=self._identity.run_id,
             lane=self.lane,
@@ -226,6 +233,7 @@ class Lease:
             created_at=self._clock.now(),
         )
         stored = self._documents.create(layout.term(self.lane, number), term)
+        self._claiming = None
         if stored.doc.nonce != nonce:
             return False
         self._term, self._nonce, self._beat_etag, self.lost = number, nonce, None, False
