@@ -19,7 +19,7 @@ from stitch.errors import AlreadyExists, ConfigError, NotFound, StitchError, Sto
 from stitch.store.azure_sas import Need, SasFacts
 from stitch.store.base import Match
 from stitch.store.lanes import Lanes
-from stitch.store.open import parse_location
+from stitch.store.location import parse_location
 from stitch.wire import MAX_BYTES, Heartbeat
 
 _SKEW_S = 120.0

@@ -28,7 +28,7 @@ from stitch.mirror import Mirror, Stage
 from stitch.rounds import root_seed_of, round_seed
 from stitch.store.base import Progress
 from stitch.store.lanes import Lanes
-from stitch.store.open import parse_location
+from stitch.store.location import parse_location
 from stitch.store.place import check_place
 from stitch.sync.documents import Documents
 from stitch.sync.events import Events

@@ -9,7 +9,8 @@ from stitch.clock import Clock
 from stitch.config.settings import Settings
 from stitch.store.base import Store
 from stitch.store.lanes import Lanes
-from stitch.store.open import StoreOptions, open_store
+from stitch.store.location import StoreOptions
+from stitch.store.open import open_store
 from stitch.store.retry import RetryingStore
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from stitch.clock import Clock
 from stitch.config.settings import Settings
 from stitch.store.azure_sas import Need, SasFacts, read_sas
-from stitch.store.open import Location, parse_location
+from stitch.store.location import Location, parse_location
 
 SOON = timedelta(days=14)
 READ: frozenset[Need] = frozenset({"read", "list"})

@@ -30,7 +30,7 @@ from stitch.store.keys import check_key
 from stitch.store.server_clock import ServerClock
 
 if TYPE_CHECKING:
-    from stitch.store.open import Location, StoreOptions
+    from stitch.store.location import Location, StoreOptions
 
 SINGLE_PUT = 8 * 1024 * 1024
 """Bytes up to which a file goes in one request, which a create-only token may send everywhere."""

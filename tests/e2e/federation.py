@@ -21,7 +21,7 @@ import psutil
 from stitch import layout
 from stitch.layout import PassRef
 from stitch.store.base import Store
-from stitch.store.open import StoreOptions, open_store
+from stitch.store.open import open_store
 from tests.e2e.breaking import Break
 
 RUN_ID = "crash-1"
