@@ -21,6 +21,7 @@ import psutil
 from stitch import layout
 from stitch.layout import PassRef
 from stitch.store.base import Store
+from stitch.store.location import StoreOptions
 from stitch.store.open import open_store
 from tests.e2e.breaking import Break
 
