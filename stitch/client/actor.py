@@ -8,7 +8,7 @@ import platform
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +19,15 @@ from stitch.client.seat import Seat
 from stitch.client.trail import Trail
 from stitch.clock import Clock, SystemClock
 from stitch.config import Settings, config_facts, config_sha256, differences, reload_urls
-from stitch.errors import ConfigError, LaneLost, ProtocolError, StitchError, Stopped
+from stitch.errors import (
+    ConfigError,
+    LaneLost,
+    OutcomeUnknown,
+    ProtocolError,
+    StitchError,
+    Stopped,
+    StoreUnavailable,
+)
 from stitch.hooks.call import HookCall, HookResult
 from stitch.hooks.runner import HookRunner
 from stitch.hooks.spec import hooks_sha256
@@ -35,6 +43,7 @@ from stitch.sync.events import Events
 from stitch.sync.heart import Heart
 from stitch.sync.lease import Identity
 from stitch.sync.passes import Limits, Passes
+from stitch.sync.status import Status
 from stitch.version import __version__
 from stitch.views import words
 from stitch.wire import MAX_BYTES, Manifest, sha256
@@ -126,6 +135,8 @@ class Actor:
         limits = Limits(
             settings.run_id, settings.hooks.model_ext, settings.transfer.max_bytes, settings.egress
         )
+        own = {self.lane, layout.GLOBAL} if settings.is_lead else {self.lane}
+        lanes = replace(lanes, writable=frozenset(own))
         self.lanes = self.documents.lanes = lanes
         self.passes = Passes(lanes, self.mirror, documents=self.documents, limits=limits)
 
@@ -301,6 +312,19 @@ class Actor:
             if self.runner.end_survivor(stage.work_dir):
                 self.journal.note(lane, "repair", text="ended a hook that an earlier process left running")
             self.mirror.discard(stage)
+
+    def attempt(self, transfer: Callable[[], Status], *, what: str) -> Status:
+        """Run a transfer of the notebook's verbs: a store that stayed away is a status, not an error.
+
+        Args:
+            transfer: what to do; its requests are retried `transfer.max_retries` times.
+            what: for the journal.
+        """
+        try:
+            return transfer()
+        except (StoreUnavailable, OutcomeUnknown) as error:
+            self.journal.note(self.lane, "error", text=f"{what}: {error} ({error.hint})")
+            return Status.FAILED
 
     def progress(self, lane: str, step: Step, *, pass_id: int) -> Progress:
         """A transfer's progress, told as notes with bytes and time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from stitch import layout
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.record import LeadView, RecordVerbs
 from stitch.client.watch import SiteWatch
+from stitch.errors import StoreUnavailable
 from stitch.files import disk
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, PassRef
@@ -63,12 +65,20 @@ class LeadVerbs(RecordVerbs):
         """Bring every expected site's sealed pass into the mirror and `sites_pass_dir`, verified."""
         outcomes = []
         inputs = []
-        for site in self.roster().expected:
-            status, sealed = self.pull_site(PassRef(pass_id, site))
-            outcomes.append(status)
+        try:
+            expected = self.roster().expected
+        except StoreUnavailable:
+            return [Status.FAILED for _ in self.settings.sites]
+        for site in expected:
+            ref = PassRef(pass_id, site)
+            outcomes.append(self.attempt(partial(self._pull_one, ref), what=ref.folder))
+            sealed = self.mirror.sealed(ref)
             inputs += [sealed] if sealed else []
         self.lay_inputs(self.stage(PassRef(pass_id)), inputs)
         return outcomes
+
+    def _pull_one(self, ref: PassRef) -> Status:
+        return self.pull_site(ref)[0]
 
     def sites_pass_dir(self, pass_id: int) -> Path:
         """A folder of verified inputs only: `<site>/pass_NNN/{model.ext,metrics.json}`."""
@@ -174,6 +184,9 @@ class LeadVerbs(RecordVerbs):
             RoundError: no site contributed a sample.
         """
         self.require_lead()
+        return self.attempt(lambda: self._push_global_model(pass_id, metrics), what=f"global {pass_id}")
+
+    def _push_global_model(self, pass_id: int, metrics: Mapping[str, Any]) -> Status:
         self.begin()
         ref = PassRef(pass_id)
         sealed = self.mirror.sealed(ref)

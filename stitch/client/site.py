@@ -109,11 +109,14 @@ class SiteVerbs(Presence):
 
         Returns:
             DOWNLOADED or ALREADY_SYNCED; NO_NEW_PASS while it is not there; RUN_COMPLETE when the
-            run ended before that pass; FAILED when the store could not be read.
+            run ended before that pass; FAILED when the store stayed away through all retries.
 
         Raises:
             ProtocolError: its bytes do not match its seal, or another global is here under its number.
         """
+        return self.attempt(lambda: self._pull_global(pass_id), what=f"global {pass_id}")
+
+    def _pull_global(self, pass_id: int) -> Status:
         if not self.has_global_model(pass_id) and (done := self.done()) is not None:
             final = -1 if done.final_pass is None else done.final_pass
             return Status.RUN_COMPLETE if pass_id > final else Status.NO_NEW_PASS
@@ -165,13 +168,17 @@ class SiteVerbs(Presence):
         """Poll until global `pass_id` is here or the run is over; for notebooks, `run` steps instead."""
         while True:
             status = self.pull_global(pass_id)
-            if status is not Status.NO_NEW_PASS or self.stop.wait(self.settings.poll_seconds):
+            if status not in (Status.NO_NEW_PASS, Status.FAILED) or self.stop.wait(
+                self.settings.poll_seconds
+            ):
                 return status
 
     # -- up --------------------------------------------------------------------------------------
 
     def push_local_model(self, pass_id: int, metrics: Mapping[str, Any] | None = None) -> Status:
         """Seal the model at `model_path(pass_id)` and publish it; a sealed pass is pushed as it is.
+
+        FAILED leaves the pass sealed here: the same call pushes it later.
 
         Args:
             pass_id: the site pass.
@@ -182,6 +189,9 @@ class SiteVerbs(Presence):
             EgressRefused: they may not leave; nothing was sealed.
             ConfigError: there is nothing to push.
         """
+        return self.attempt(lambda: self._push_local_model(pass_id, metrics), what=f"pass {pass_id}")
+
+    def _push_local_model(self, pass_id: int, metrics: Mapping[str, Any] | None) -> Status:
         ref = PassRef(pass_id, self.site)
         sealed = self.mirror.sealed(ref)
         if sealed is None:

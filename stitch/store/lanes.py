@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from stitch import layout
-from stitch.errors import BadDocument, NotFound, StoreDenied
+from stitch.errors import BadDocument, EgressRefused, NotFound, StoreDenied
 from stitch.files import disk, retried
 from stitch.store.base import Entry, Mode, Progress, Store, Traits
 
@@ -30,12 +30,14 @@ class Lanes:
         heartbeats: stores used to write a lane's heartbeat, where it has a token of its own.
         outbox: a folder that gets a copy of every file before it leaves, for whoever must be shown
             what left; None keeps none.
+        writable: the lanes this actor owns (law 1); None for whoever only tests stores.
     """
 
     run_id: str
     stores: Mapping[str, Store]
     heartbeats: Mapping[str, Store]
     outbox: Path | None = None
+    writable: frozenset[str] | None = None
 
     def has(self, lane: str) -> bool:
         """Whether this actor has a store for the lane."""
@@ -86,10 +88,12 @@ class Lanes:
 
         Raises:
             BadDocument: the layout does not name the path.
+            EgressRefused: the lane is not ours.
         """
-        layout.require(path)
+        lane = layout.require(path).lane
+        if self.writable is not None and lane not in self.writable:
+            raise EgressRefused(f"{path} is not ours to write: a lane has one writer (law 1)")
         self._keep_copy(src, path)
-        lane = layout.lane_of(path)
         own = self.heartbeats.get(lane) if path == layout.heartbeat(lane) else None
         entry = (own or self.store_of(path)).push(
             src, self._key(path), mode=mode, digest=digest, progress=progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from azure.storage.blob import BlobSasPermissions, generate_blob_sas
 
 from stitch import Client, run_lead, run_local
-from stitch.errors import StoreDenied
+from stitch.errors import EgressRefused, StoreDenied
 from stitch.testing.azurite import ACCOUNT, Azurite
 
 TOML = """
@@ -111,8 +112,10 @@ def test_a_site_s_token_can_neither_write_the_global_lane_nor_see_another_site(
     clients: tuple[Client, Client],
 ) -> None:
     _, site = clients
-    with pytest.raises(StoreDenied):
+    with pytest.raises(EgressRefused):
         site.lanes.write("global/DONE.json", b"{}", mode="create")
+    with pytest.raises(StoreDenied):
+        replace(site.lanes, writable=None).write("global/DONE.json", b"{}", mode="create")
     with pytest.raises(StoreDenied, match="no store is configured"):
         site.lanes.stat("sites/rush/pass_001/metrics.json")
 

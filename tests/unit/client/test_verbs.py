@@ -11,7 +11,8 @@ import pytest
 from stitch import Client, Status, run_lead, run_local
 from stitch.client import Setup
 from stitch.config.settings import Settings
-from stitch.errors import ConfigError, EgressRefused, HookOutput
+from stitch.errors import ConfigError, EgressRefused, HookOutput, StoreUnavailable
+from stitch.store.base import Entry
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 
@@ -221,3 +222,37 @@ def test_a_copy_of_every_upload_stays_at_the_site(world: World) -> None:
     copy = site.settings.output_dir / "final_no_phi" / "trial" / "sites" / "nu" / "pass_001"
     assert (copy / "model.txt").read_bytes() == site.model_path(1).read_bytes()
     assert (copy / "metrics.json").read_bytes() == site.metrics_path(1).read_bytes()
+
+
+def test_a_store_that_stays_away_is_a_status_and_the_pass_is_pushed_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead, site = world.client("rush"), world.client("nu")
+    lead.push_global_model(
+        0, train(global_path=None, out_path=lead.global_model_path(0), data_dir=lead.data_dir)
+    )
+    site.pull_global(0)
+    metrics = train(
+        global_path=site.global_model_path(0), out_path=site.model_path(1), data_dir=site.data_dir
+    )
+
+    def away(*args: object, **more: object) -> Entry:
+        raise StoreUnavailable(f"no answer to {len(args)} and {len(more)}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.store, "push", away)
+        assert site.push_local_model(1, metrics) is Status.FAILED
+        patched.setattr(world.store, "pull", away)
+        patched.setattr(world.store, "stat", away)
+        assert site.pull_global(1) is Status.FAILED
+        assert lead.pull_sites(1) == [Status.FAILED, Status.FAILED]
+    assert site.has_local_model(1)
+    assert site.push_local_model(1) is Status.UPLOADED
+
+
+def test_a_lane_of_somebody_else_is_not_written_whatever_the_token_allows(world: World) -> None:
+    site = world.client("nu")
+    for path in ("global/DONE.json", "sites/rush/pass_001/metrics.json"):
+        with pytest.raises(EgressRefused, match="not ours"):
+            site.lanes.write(path, b"{}", mode="create")
+    assert list(world.store.list("")) == []
