@@ -10,7 +10,7 @@ from stitch.cli.ending import step_code
 from stitch.cli.progress import PlainLines
 from stitch.cli.project import settings_here
 from stitch.cli.signals import StopSignals
-from stitch.hooks.call import HookStopped
+from stitch.errors import Stopped
 from stitch.loops import drive
 from stitch.views.render import console
 from stitch.views.words import plain
@@ -27,7 +27,7 @@ def step(
     with StopSignals() as signals:
         try:
             turn = drive.step(settings, stop=signals.stop, listeners=[PlainLines(out)])
-        except HookStopped:
+        except Stopped:  # a hook's, or a long transfer's
             raise typer.Exit(signals.exit_code) from None
     out.out(f"{turn.state}: {plain(turn.why)}")
     raise typer.Exit(signals.exit_code or step_code(turn, wanted=exit_code))
