@@ -177,9 +177,17 @@ class Federation:
         log = self.home(site, machine=machine) / "runs" / RUN_ID / "run.log"
         return log.read_text(encoding="utf-8") if log.exists() else ""
 
+    def wait_until(self, met: Callable[[], object], what: str) -> None:
+        """Poll a condition; failing, tell what the actors said last."""
+        try:
+            until(met, what)
+        except AssertionError as error:
+            said = "\n".join(f"{one.site} {one.process.poll()}: {one.said[-800:]}" for one in self.actors)
+            raise AssertionError(f"{error}\n{said}") from None
+
     def hears(self, site: str, text: str, *, machine: int = 0) -> None:
         """Wait until a site's actor has told people this."""
-        until(lambda: text in self.run_log(site, machine=machine), f'{site} says "{text}"')
+        self.wait_until(lambda: text in self.run_log(site, machine=machine), f'{site} says "{text}"')
 
     # -- processes -------------------------------------------------------------------------------
 
@@ -266,7 +274,7 @@ class Federation:
 
     def wait_for(self, path: str) -> None:
         """Wait until the store holds a path."""
-        until(lambda: self.has(path), f"{path} in the store")
+        self.wait_until(lambda: self.has(path), f"{path} in the store")
 
     def wait_for_seal(self, pass_id: int, site: str = "") -> None:
         """Wait until a pass is sealed in the store."""
@@ -279,7 +287,7 @@ class Federation:
             words = self.json(layout.orchestration())["site_status"]
             return isinstance(words, dict) and words.get(site) == word
 
-        until(lambda: self.has(layout.orchestration()) and says(), f"{site} is {word}")
+        self.wait_until(lambda: self.has(layout.orchestration()) and says(), f"{site} is {word}")
 
 
 def lives(pid: int) -> bool:

@@ -8,7 +8,7 @@ from stitch.layout import PassRef
 from tests.e2e.breaking import Break
 from tests.e2e.conftest import Undisturbed
 from tests.e2e.ending import check_ending
-from tests.e2e.federation import Federation, lives, until
+from tests.e2e.federation import Federation, lives
 
 PASS_1 = "sites/nu/pass_001"
 
@@ -28,7 +28,7 @@ def test_a_site_that_dies_while_it_trains_trains_that_pass_again(
     lead = fed.start("rush")
     fed.start("nu").is_killed()
     hook = int((fed.home("nu") / "data" / "hook.pid").read_text(encoding="utf-8"))
-    until(lambda: not lives(hook), "the hook dies with its actor")
+    fed.wait_until(lambda: not lives(hook), "the hook dies with its actor")
     assert fed.paths("sites/nu/pass_") == []
     fed.finish(lead)
     check_ending(fed, wanted=undisturbed(fed))
@@ -92,7 +92,7 @@ def test_a_site_that_is_killed_while_it_polls_goes_on_where_it_was(
     site.kill()
     before = fed.paths("sites/nu/pass_")
     site = fed.start("nu")
-    until(lambda: fed.run_log("nu").count("waiting for global 1") == 2, "the site polls again")
+    fed.wait_until(lambda: fed.run_log("nu").count("waiting for global 1") == 2, "the site polls again")
     assert fed.paths("sites/nu/pass_") == before
     gate.touch()
     fed.finish(lead, site)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.conftest import Undisturbed
 from tests.e2e.ending import check_ending
-from tests.e2e.federation import Federation, lives, until
+from tests.e2e.federation import Federation, lives
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,11 @@ def test_a_closed_terminal_is_like_a_crash(
     fed.gate(site, "train-1-half")
     others = [fed.start_cli(other) for other in fed.sites if other != site]
     ended = fed.start_cli(site)
-    until(lambda: "train 1" in fed.calls(site), "the hook trains")
+    fed.wait_until(lambda: "train 1" in fed.calls(site), "the hook trains")
     hook = int((fed.home(site) / "data" / "hook.pid").read_text(encoding="utf-8"))
     ended.process.send_signal(number)
     ended.ends(code)
-    until(lambda: not lives(hook), "the hook ends with its command")
+    fed.wait_until(lambda: not lives(hook), "the hook ends with its command")
     assert fed.paths(f"sites/{site}/pass_") == []
     again = fed.start_cli(site)
     for actor in (again, *others):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.conftest import Undisturbed
 from tests.e2e.ending import check_ending
-from tests.e2e.federation import Federation, lives, until
+from tests.e2e.federation import Federation, lives
 
 
 @pytest.mark.parametrize("marked", ["marked", "unmarked"])
@@ -23,7 +23,9 @@ def test_an_orphan_writes_into_nothing_that_counts(
     fed.order(site, point, f"orphan {marked}")
     fed.start(site).is_killed()
     notice = fed.home(site) / "data" / "orphan.pid"
-    until(lambda: notice.exists() and notice.read_text(encoding="utf-8"), "the orphan tells who it is")
+    fed.wait_until(
+        lambda: notice.exists() and notice.read_text(encoding="utf-8"), "the orphan tells who it is"
+    )
     orphan = int(notice.read_text(encoding="utf-8"))
     assert lives(orphan)
     fed.finish(other)

@@ -10,7 +10,7 @@ from stitch.errors import LaneLost
 from tests.e2e.breaking import Break
 from tests.e2e.conftest import Undisturbed
 from tests.e2e.ending import check_ending
-from tests.e2e.federation import Federation, until
+from tests.e2e.federation import Federation
 
 LOST = LaneLost.exit_code
 
@@ -21,12 +21,12 @@ def test_a_second_process_on_the_machine_waits_for_the_first(
     gate = fed.gate("nu", "train-1-begin")
     lead = fed.start("rush")
     first = fed.start("nu")
-    until(lambda: fed.calls("nu"), "the first trains")
+    fed.wait_until(lambda: fed.calls("nu"), "the first trains")
     second = fed.start("nu")
     fed.hears("nu", "another process on this machine works for sites/nu")
     assert fed.calls("nu") == ["train 1"]
     first.kill()
-    until(lambda: len(fed.calls("nu")) == 2, "the second trains")
+    fed.wait_until(lambda: len(fed.calls("nu")) == 2, "the second trains")
     gate.touch()
     fed.finish(lead, second)
     check_ending(fed, wanted=undisturbed(fed))
@@ -41,7 +41,7 @@ def test_a_second_machine_waits_for_the_first_and_follows_it(
     fed.gate("nu", "train-1-begin")
     lead = fed.start("rush")
     first = fed.start("nu")
-    until(lambda: fed.calls("nu"), "the first trains")
+    fed.wait_until(lambda: fed.calls("nu"), "the first trains")
     second = fed.start("nu", machine=1)
     fed.hears("nu", "this-machine holds sites/nu, last beat", machine=1)
     assert fed.calls("nu", machine=1) == []
@@ -61,7 +61,7 @@ def test_whoever_takes_over_gets_the_lane_and_the_other_leaves(
     fed.gate("nu", "train-1-begin")
     lead = fed.start("rush")
     first = fed.start("nu")
-    until(lambda: fed.calls("nu"), "the first trains")
+    fed.wait_until(lambda: fed.calls("nu"), "the first trains")
     second = fed.start("nu", machine=1, options=["--take-over"])
     first.ends(LOST)
     assert "took over sites/nu" in first.said
@@ -83,7 +83,7 @@ def test_a_site_that_wakes_after_its_lane_was_taken_leaves(
     other = fed.start("nu", machine=1)
     fed.wait_for_seal(1, "nu")
     sealed = fed.read("sites/nu/pass_001/metrics.json")
-    until(lambda: "train 2" in fed.calls("nu", machine=1), "the other machine is in pass 2")
+    fed.wait_until(lambda: "train 2" in fed.calls("nu", machine=1), "the other machine is in pass 2")
     sleeper.process.send_signal(signal.SIGCONT)
     sleeper.ends(LOST)
     assert fed.read("sites/nu/pass_001/metrics.json") == sealed
@@ -106,7 +106,7 @@ def test_a_lead_that_wakes_after_its_lane_was_taken_leaves(
     other = fed.start("rush", machine=1)
     fed.wait_for_seal(1)
     sealed = fed.read("global/pass_001/metrics.json")
-    until(lambda: "aggregate 2" in fed.calls("rush", machine=1), "the other machine is in round 2")
+    fed.wait_until(lambda: "aggregate 2" in fed.calls("rush", machine=1), "the other machine is in round 2")
     sleeper.process.send_signal(signal.SIGCONT)
     sleeper.ends(LOST)
     assert fed.read("global/pass_001/metrics.json") == sealed

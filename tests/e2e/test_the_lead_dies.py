@@ -11,7 +11,7 @@ from stitch.layout import PassRef
 from tests.e2e.breaking import Break
 from tests.e2e.conftest import Build, Undisturbed
 from tests.e2e.ending import check_ending
-from tests.e2e.federation import Federation, until
+from tests.e2e.federation import Federation
 
 GLOBAL_1 = "global/pass_001"
 ONCE = ["aggregate 1", "aggregate 2"]
@@ -125,15 +125,17 @@ def test_a_site_needs_no_end_marker_to_know_the_final_global(
     assert fed.calls("nu") == ["train 1", "train 2"]
 
 
-def test_the_lead_waits_for_a_dead_site_and_says_so(fed: Federation, undisturbed: Undisturbed) -> None:
-    """Scenario 21: no deadline, no decision by absence; `stalled` after three beats."""
+def test_the_lead_waits_for_a_dead_site_and_says_so(federation: Build, undisturbed: Undisturbed) -> None:
+    """Scenario 21: no deadline, no decision by absence; `stalled` after three beats, the others done."""
+    fed = federation(sites=("rush", "nu", "uc"))
     fed.order("nu", "train-1-half", "kill")
-    lead = fed.start("rush")
+    running = [fed.start("rush"), fed.start("uc")]
     fed.start("nu").is_killed()
-    fed.wait_for_site_status("nu", "stalled")
-    assert lead.process.is_running()
+    for site, word in (("uc", "completed"), ("nu", "stalled")):
+        fed.wait_for_site_status(site, word)
+    assert all(actor.process.is_running() for actor in running)
     assert fed.paths("global/rounds/") == []
-    fed.finish(lead)
+    fed.finish(*running)
     check_ending(fed, wanted=undisturbed(fed))
 
 
@@ -145,7 +147,9 @@ def test_everybody_is_killed_after_every_single_thing_they_publish(
     spot = Break("push", r"^crash-1/(?!.*(?:lease/|heartbeat|orchestration|started))", "after")
     living = {site: fed.start(site, spot) for site in fed.sites}
     while living:
-        until(lambda: any(one.process.poll() is not None for one in living.values()), "somebody ends")
+        fed.wait_until(
+            lambda: any(one.process.poll() is not None for one in living.values()), "somebody ends"
+        )
         for site, actor in list(living.items()):
             if actor.process.poll() is None:
                 continue
