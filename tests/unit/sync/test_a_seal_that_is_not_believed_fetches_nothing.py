@@ -1,4 +1,4 @@
-"""A seal that promises what this run does not allow is refused before its model is asked for (laws 2 and 8)."""
+"""A seal that promises what this run does not allow is refused before its model is asked for (law 8)."""
 
 from __future__ import annotations
 
