@@ -64,13 +64,15 @@ class Lead:
             turn = self._observe()
             if turn is not None:
                 return turn
-        assert self._round is not None  # noqa: S101  _observe sets it or returns a turn
-        if self._round.verdict is None:
-            turn = self._decide(self._round)
+        now = self._round
+        assert now is not None  # noqa: S101  _observe sets it or returns a turn
+        if now.verdict is None:
+            turn = self._decide(now)
             if turn is not None:
                 self._quiet += 1
                 return turn
-        return self._make(self._round)
+        self._round = None  # law 4: whatever comes of it, the next turn looks at everything again
+        return self._make(now)
 
     def _observe(self) -> Turn | None:
         """Look at everything; None when there is a round to work on."""
@@ -233,7 +235,6 @@ class Lead:
                 return Turn("waiting", f"round {now.number}: an input is not whole in the store", ref.number)
             candidate = self._aggregate(ref, now.base, inputs=inputs, verdict=verdict)
         self._publish(candidate, now.roster)
-        self._round = None
         return Turn("acted", f"published global {ref.number}", ref.number)
 
     def _inputs_of(self, verdict: Verdict) -> list[Sealed] | None:
