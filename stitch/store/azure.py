@@ -32,7 +32,7 @@ from stitch.store.server_clock import ServerClock
 if TYPE_CHECKING:
     from stitch.store.location import Location, StoreOptions
 
-SINGLE_PUT = 8 * 1024 * 1024
+SINGLE_PUT = 16 * 1024 * 1024
 """Bytes up to which a file goes in one request, which a create-only token may send everywhere."""
 
 

@@ -80,7 +80,7 @@ def test_sdk_and_our_own_retries_do_not_multiply(
 
 
 @pytest.mark.parametrize("mode", ["create", "replace"])
-@pytest.mark.parametrize(("size", "commit"), [(1000, ""), (9 * MIB, "comp=blocklist")])
+@pytest.mark.parametrize(("size", "commit"), [(1000, ""), (17 * MIB, "comp=blocklist")])
 def test_a_lost_reply_is_settled_by_reading_back(
     bare: Store, store: RetryingStore, proxy: FaultProxy, tmp_path: Path, size: int, commit: str, mode: str
 ) -> None:
@@ -118,12 +118,12 @@ def test_a_lost_reply_beside_foreign_bytes_is_a_conflict(
 def test_an_upload_cut_in_the_middle_resends_only_what_was_lost(
     store: RetryingStore, proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    source = _file(tmp_path, 65 * MIB)
+    source = _file(tmp_path, 145 * MIB)
     proxy.add(Rule("reset_request", "PUT", containing="comp=block&", skip=4))
     store.push(source, "a", mode="create")
     store.pull("a", tmp_path / "out")
     assert _same(source, tmp_path / "out")
-    assert 9 < proxy.count("PUT", "comp=block&") <= 9 + 5
+    assert 10 < proxy.count("PUT", "comp=block&") <= 10 + 4
 
 
 @pytest.mark.parametrize("damage", ["truncate_reply", "flip_reply", "lose_reply"])
@@ -256,7 +256,7 @@ def test_a_present_large_file_costs_no_upload(bare: Store, proxy: FaultProxy, tm
     bare.push(_file(tmp_path, 10), "a", mode="create")
     puts = proxy.count("PUT")
     with pytest.raises(AlreadyExists):
-        bare.push(_file(tmp_path, 9 * MIB), "a", mode="create")
+        bare.push(_file(tmp_path, 17 * MIB), "a", mode="create")
     assert proxy.count("PUT") == puts
 
 

@@ -99,7 +99,7 @@ def test_a_token_that_may_only_create_and_read_suffices_for_small_files(
 def test_a_write_only_token_uploads_large_files_without_looking(azurite: Azurite, tmp_path: Path) -> None:
     container = azurite.new_container()
     source = tmp_path / "in"
-    source.write_bytes(b"x" * (9 << 20))
+    source.write_bytes(b"x" * (17 << 20))
     _open(azurite, container, azurite.sas(container, "w")).push(source, "a", mode="create")
     assert _open(azurite, container, azurite.sas(container, "r")).stat("a")
 

@@ -19,7 +19,7 @@ from stitch.testing.azurite import Azurite
 from stitch.testing.fault_proxy import FaultProxy, Rule
 
 MIB = 1 << 20
-SIZE = 64 * MIB
+SIZE = 96 * MIB
 
 _TRANSFER = """
 import sys
@@ -45,9 +45,9 @@ def _killed_when(reached: Callable[[], bool], arguments: list[str]) -> None:
 
 
 def _kill_an_upload(proxy: FaultProxy, url: str, source: Path) -> None:
-    """Three blocks arrive and are answered, the others hang when the process dies."""
-    proxy.add(Rule("stall", "PUT", containing="comp=block&", skip=3, times=1000))
-    _killed_when(lambda: proxy.count("PUT", "comp=block&") >= 7, [url, "push", str(source)])
+    """Two blocks arrive and are answered, the others hang when the process dies."""
+    proxy.add(Rule("stall", "PUT", containing="comp=block&", skip=2, times=1000))
+    _killed_when(lambda: proxy.count("PUT", "comp=block&") >= 5, [url, "push", str(source)])
     proxy.clear()
 
 
@@ -78,7 +78,7 @@ def test_an_upload_killed_with_sigkill_restages_only_missing_blocks(
         assert store.stat("a/model") is None, "nothing is visible before the whole is"
         before = proxy.count("PUT", "comp=block&")
         entry = store.push(source, "a/model", mode="create")
-        assert proxy.count("PUT", "comp=block&") - before == SIZE // (8 * MIB) - 3
+        assert proxy.count("PUT", "comp=block&") - before == SIZE // (16 * MIB) - 2
         assert entry.digest == hashlib.sha256(source.read_bytes()).hexdigest()
         assert store.pull("a/model", tmp_path / "out").digest == entry.digest
 

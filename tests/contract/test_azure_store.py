@@ -10,7 +10,7 @@ from stitch.testing.store_contract import StoreContract
 
 
 class TestAzureWithAnAccountKey(StoreContract):
-    large = 11 * (1 << 20) + 17
+    large = 35 * (1 << 20) + 17
 
     @pytest.fixture
     def store(self, azurite: Azurite) -> Store:
@@ -26,7 +26,7 @@ class TestAzureWithAnAccountKey(StoreContract):
 
 
 class TestAzureWithAContainerToken(StoreContract):
-    large = 11 * (1 << 20) + 17
+    large = 35 * (1 << 20) + 17
 
     @pytest.fixture
     def store(self, azurite: Azurite) -> Store:
