@@ -170,7 +170,7 @@ class Mirror:
                 if other != model:
                     other.unlink()  # what a resumed download or another seal left
             sync_file(model)
-            model.rename(folder / f"model.{ext}")
+            retried(lambda: model.rename(folder / f"model.{ext}"))
             write_file(folder / "metrics.json", seal, durable=True)
             self._land(folder, self.root / ref.folder)
 
@@ -269,6 +269,30 @@ class Mirror:
 
     def _nonce_file(self, lane: str) -> Path:
         return self.root / "local" / "nonces" / f"{lane.replace('/', '-')}.json"
+
+    def watched(self, lane: str, mark: str, *, now: float, ticks: float) -> float:
+        """Seconds for which this machine has seen a lane's sign of life stand still.
+
+        For stores without a time of their own; kept across processes, so that turns started by a
+        scheduler see a dead holder too.
+
+        Args:
+            lane: the lane.
+            mark: names the sign of life; another one starts the watch anew.
+            now: this machine's wall clock, in seconds; it may be put forward.
+            ticks: its monotonic clock, in seconds; it restarts on a boot. The smaller counts.
+        """
+        file = self.root / "local" / "watched" / f"{lane.replace('/', '-')}.json"
+        try:
+            seen = json.loads(file.read_text(encoding="utf-8"))
+            by_wall, by_ticks = now - float(seen["since"]), ticks - float(seen["ticks"])
+            if seen["mark"] == mark and by_wall >= 0:
+                return min(by_wall, by_ticks) if by_ticks >= 0 else by_wall
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        with disk(file):
+            write_file(file, json.dumps({"mark": mark, "since": now, "ticks": ticks}).encode(), durable=False)
+        return 0.0
 
     @contextlib.contextmanager
     def lock(self, lane: str) -> Iterator[bool]:

@@ -38,7 +38,7 @@ from stitch.store.base import Progress
 from stitch.store.lanes import Lanes
 from stitch.store.location import parse_location
 from stitch.store.place import check_place
-from stitch.sync.documents import Documents
+from stitch.sync.documents import D, Documents, Stored
 from stitch.sync.events import Events
 from stitch.sync.heart import Heart
 from stitch.sync.lease import Identity
@@ -312,6 +312,13 @@ class Actor:
             if self.runner.end_survivor(stage.work_dir):
                 self.journal.note(lane, "repair", text="ended a hook that an earlier process left running")
             self.mirror.discard(stage)
+
+    def told(self, stored: Stored[D]) -> Stored[D]:
+        """Report a create that met something else under its key; nothing was overwritten (law 1)."""
+        if stored.conflict:
+            text = f"CONFLICT: {stored.entry.key} is there with other content; it was kept as it is"
+            self.journal.note(layout.lane_of(stored.entry.key), "warn", text=text)
+        return stored
 
     def attempt(self, transfer: Callable[[], Status], *, what: str) -> Status:
         """Run a transfer of the notebook's verbs: a store that stayed away is a status, not an error.

@@ -34,7 +34,7 @@ class Presence(Actor):
                 return
             newest += 1
         doc = Join.make(created_at=self.clock.now(), **fields)
-        self.documents.create(layout.join(self.site, max(newest, 1)), doc)
+        self.told(self.documents.create(layout.join(self.site, max(newest, 1)), doc))
         self.journal.note(self.lane, "join", text=f"joined run {self.settings.run_id} as {self.site}")
 
     def heartbeat(self, pass_id: int | None = None) -> None:

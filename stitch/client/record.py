@@ -131,7 +131,7 @@ class RecordVerbs(SiteVerbs):
             excluded=tuple({"site": site, "reason": why} for site, why in sorted(excluded.items())),
             created_at=self.clock.now(),
         )
-        stored = self.documents.create(layout.verdict(pass_id, 0), doc)
+        stored = self.told(self.documents.create(layout.verdict(pass_id, 0), doc))
         sites = ", ".join(one.site for one in stored.doc.inputs)
         self.journal.note(GLOBAL, "verdict", text=f"round {pass_id} closes over {sites}", pass_id=pass_id)
         return stored
@@ -190,7 +190,7 @@ class RecordVerbs(SiteVerbs):
             reason=reason,
             created_at=self.clock.now(),
         )
-        done = self.documents.create(layout.done(), doc).doc
+        done = self.told(self.documents.create(layout.done(), doc)).doc
         self.publish_orchestration(LeadView(self.roster(), final_pass, {}), done=done)
         self.journal.note(GLOBAL, "done", text=f"run {self.settings.run_id} ended: {done.reason}")
         return done

@@ -309,7 +309,7 @@ class SiteVerbs(Presence):
             **fields: further fields of the event document.
         """
         number = attempt or max(1, self.events.last_attempt(pass_id))
-        self.events.emit(pass_id, Event(event), attempt=number, **fields)
+        self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields))
 
     def _base(self, pass_id: int) -> Sealed:
         _, base = self.fetch_global(pass_id - 1)

@@ -12,6 +12,7 @@ from stitch.client import Client
 from stitch.client.admission import admit
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.initial import lay_initial_model
+from stitch.client.rebuild import rebuild
 from stitch.client.record import LeadView
 from stitch.client.watch import Ready
 from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, RoundError
@@ -48,7 +49,7 @@ class Lead:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._policy = close_policy(client.settings.policy.require)
-        self._prepared = False
+        self._prepared = self._rebuilt = False
         self._round: _Round | None = None
         self._quiet = 0
 
@@ -99,6 +100,9 @@ class Lead:
         newest = client.newest_global()
         if newest < 0:
             return self._initialize()
+        if not self._rebuilt:
+            rebuild(client, GLOBAL, below=newest)
+            self._rebuilt = True
         base = client.require_global(newest)
         if base.seal.final or newest >= client.settings.num_passes:
             early = newest < client.settings.num_passes

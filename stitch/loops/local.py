@@ -12,6 +12,7 @@ from pathlib import Path
 from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
+from stitch.client.rebuild import rebuild
 from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, StoreError
 from stitch.files import disk
 from stitch.layout import Event, PassRef, What
@@ -133,7 +134,7 @@ class Local:
     # -- once a process --------------------------------------------------------------------------
 
     def _prepare(self, wanted: int) -> None:
-        """Join, and set aside what no round can use any more."""
+        """Join, set aside what no round can use any more, and bring back what this mirror lost."""
         if self._prepared:
             return
         client = self.client
@@ -144,6 +145,7 @@ class Local:
                 aside = client.mirror.set_aside(ref)
                 text = f"pass {ref.number} was never published and its round is over; kept in {aside}"
                 client.journal.note(client.lane, "set_aside", text=text, pass_id=ref.number)
+        rebuild(client, client.lane, below=wanted)
         self._prepared = True
 
     def _published(self) -> set[PassRef]:

@@ -26,12 +26,14 @@ class Stored(Generic[D]):
         data: the exact bytes.
         entry: size, etag and the store's time.
         ours: after a create, whether the bytes there are the ones we brought.
+        conflict: after a create, whether something else is there, beyond its `created_at` (law 1).
     """
 
     doc: D
     data: bytes
     entry: Entry
     ours: bool = False
+    conflict: bool = False
 
     @property
     def sha256(self) -> str:
@@ -87,7 +89,8 @@ class Documents:
             except (AlreadyExists, OutcomeUnknown):
                 found = self.read(path, type(doc))
                 if found is not None:
-                    return Stored(found.doc, found.data, found.entry, ours=found.data == data)
+                    ours, conflict = found.data == data, not found.doc.agrees(doc)
+                    return Stored(found.doc, found.data, found.entry, ours=ours, conflict=conflict)
             else:
                 self._mirror.keep(path, data)
                 return Stored(doc, data, entry, ours=True)

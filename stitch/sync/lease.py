@@ -90,7 +90,6 @@ class Lease:
         self._beat_etag: str | None = None
         self._beaten: datetime | None = None
         self._beaten_here = 0.0
-        self._watched: tuple[str, float] | None = None
         self.lost = False
 
     @property
@@ -213,9 +212,8 @@ class Lease:
             last = max(newest.entry.modified, beat.entry.modified if beat else newest.entry.modified)
             return max(0.0, (self._documents.lanes.now(self.lane) - last).total_seconds())
         mark = f"{newest.doc.nonce}:{beat.doc.beat if beat else ''}"
-        if self._watched is None or self._watched[0] != mark:
-            self._watched = (mark, self._clock.monotonic())
-        return self._clock.monotonic() - self._watched[1]
+        now, ticks = self._clock.now().timestamp(), self._clock.monotonic()
+        return self._mirror.watched(self.lane, mark, now=now, ticks=ticks)
 
     def _claim(self, number: int) -> bool:
         if self._claiming is None or self._claiming[0] != number:

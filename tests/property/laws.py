@@ -1,4 +1,4 @@
-"""What must hold at the end of every history, whatever happened (DESIGN, the laws)."""
+"""What must hold at the end of every history, whatever happened (docs/protocol.md, the laws)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from stitch import Client, Status, run_lead, run_local
 from stitch.client import Setup
+from stitch.client.rebuild import rebuild
 from stitch.config.settings import Settings
 from stitch.errors import ConfigError, EgressRefused, HookOutput, StoreUnavailable
 from stitch.store.base import Entry
@@ -256,3 +258,28 @@ def test_a_lane_of_somebody_else_is_not_written_whatever_the_token_allows(world:
         with pytest.raises(EgressRefused, match="not ours"):
             site.lanes.write(path, b"{}", mode="create")
     assert list(world.store.list("")) == []
+
+
+def test_an_event_that_says_something_else_is_kept_and_reported(world: World) -> None:
+    site = world.client("nu")
+    site.emit(1, "failed", attempt=1, hook="train", exception="ValueError")
+    site.emit(1, "failed", attempt=1, hook="train", exception="ValueError")
+    log = site.settings.runs_dir / "run.log"
+    assert not log.exists() or "CONFLICT" not in log.read_text("utf-8")
+    site.emit(1, "failed", attempt=1, hook="train", exception="MemoryError")
+    assert "CONFLICT: sites/nu/events/pass_001.failed.json" in log.read_text("utf-8")
+
+
+def test_a_wiped_mirror_is_rebuilt_from_the_own_lane(world: World) -> None:
+    lead, site = world.client("rush"), world.client("nu")
+    thread = threading.Thread(target=lambda: run_local(site, train))
+    thread.start()
+    run_lead(lead, train, aggregate)
+    thread.join()
+    sealed = site.metrics_path(1).read_bytes()
+    shutil.rmtree(site.mirror.root)
+    again = world.client("nu")
+    rebuild(again, again.lane, below=3)
+    assert again.metrics_path(1).read_bytes() == sealed
+    assert again.has_local_model(1)
+    assert again.has_local_model(2)

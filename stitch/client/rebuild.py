@@ -1,0 +1,31 @@
+"""A wiped mirror is rebuilt from the actor's own lane (law 4)."""
+
+from __future__ import annotations
+
+from stitch import layout
+from stitch.client.site import SiteVerbs
+from stitch.layout import PassRef, What
+
+
+def rebuild(client: SiteVerbs, lane: str, *, below: int) -> None:
+    """Fetch the passes of an own lane that this mirror lacks; their private state is gone for good.
+
+    Args:
+        client: who owns the lane.
+        lane: its own lane, at the lead also the global one.
+        below: passes from this number on are the loop's business.
+    """
+    here = set(client.mirror.passes(lane))
+    for entry in client.lanes.list(f"{lane}/pass_"):
+        key = layout.parse(entry.key)
+        ref = key.ref if key is not None and key.what is What.SEAL else None
+        if ref is not None and ref.number < below and ref not in here:
+            _fetch(client, ref)
+
+
+def _fetch(client: SiteVerbs, ref: PassRef) -> None:
+    progress = client.progress(ref.lane, "pull", pass_id=ref.number)
+    _, sealed, _ = client.passes.adopt(ref, progress=progress)
+    if sealed is not None:
+        text = f"brought pass {ref.number} back into the mirror"
+        client.journal.note(ref.lane, "repair", text=text, pass_id=ref.number)
