@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from stitch.client import Client, Setup
 from stitch.config.settings import Hooks, Settings
 from stitch.hooks.inline import FunctionRunner
+from stitch.loops.lead import Lead
+from stitch.loops.local import Local
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.store.meter import MeteredStore
+
+Loop = Lead | Local
 
 SITES = ("rush", "nu", "uchicago")
 
@@ -21,6 +27,14 @@ def train(*, global_path: Path | None, out_path: Path, data_dir: Path) -> dict[s
     return {"n_samples": 100}
 
 
+def finish(loops: Sequence[Loop], *, turns: int = 100) -> None:
+    """Turn after turn of everybody, until the run is over for all."""
+    for _ in range(turns):
+        if all(turn.state == "done" for turn in [loop.step() for loop in loops]):
+            return
+    raise AssertionError("the run does not end")
+
+
 class Actors:
     """Clients over one counted store."""
 
@@ -28,9 +42,10 @@ class Actors:
         self.inner = MemoryStore()
         self.folder = folder
 
-    def client(self, site: str) -> tuple[Client, MeteredStore]:
+    def client(self, site: str, **changes: Any) -> tuple[Client, MeteredStore]:
+        """A process of a site, with these settings instead of the usual ones."""
         root = self.folder / site
-        (root / "data").mkdir(parents=True)
+        (root / "data").mkdir(parents=True, exist_ok=True)
         settings = Settings(
             root=root,
             run_id="trial",
@@ -46,4 +61,4 @@ class Actors:
         store = MeteredStore(self.inner)
         lanes = Lanes("trial", dict.fromkeys(("global", *(f"sites/{one}" for one in SITES)), store), {})
         runner = FunctionRunner({"train": train, "aggregate": train})
-        return Client(settings, Setup(lanes=lanes, runner=runner)), store
+        return Client(replace(settings, **changes), Setup(lanes=lanes, runner=runner)), store
