@@ -14,7 +14,7 @@ from stitch.layout import Event, PassRef, event
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
 from stitch.wire import EventDoc, Seal
-from tests.unit.loops.actors import SITES, Actors, finish
+from tests.unit.loops.actors import SITES, Actors, Loop, finish
 
 MEASURED = {"loss": 0.5, "oldest_patient": 97.0, "n_died": 3.0}
 AGREED = {"loss": 0.5}
@@ -26,7 +26,10 @@ class Federation:
     def __init__(self, folder: Path, *, trained: int = 100, aggregated: int = 300, evaluated: int = 50):
         self.actors = Actors(folder)
         self.clients = {site: self._client(site) for site in SITES}
-        self.loops = [Lead(self.clients["rush"]), *(Local(client) for client in self.clients.values())]
+        self.loops: list[Loop] = [
+            Lead(self.clients["rush"]),
+            *(Local(client) for client in self.clients.values()),
+        ]
         counts = {"train": trained, "aggregate": aggregated, "evaluate": evaluated}
 
         def train(*, out_path: Path, **given: object) -> dict[str, float]:
