@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.federation import Federation, Site, unchanged
+from tests.cli.federation import RUN, Federation, unchanged
+from tests.cli.places import read_only, small_disk
 
-ROOT = sys.platform == "linux" and os.geteuid() == 0
-small_disk = pytest.mark.skipif(not ROOT, reason="a small disk of the test's own is a Linux mount, for root")
-
-
-@contextmanager
-def mounted(folder: Path, *options: str) -> Iterator[None]:
-    """A file system of the test's own at `folder`: its limits bind root too."""
-    folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", *options, str(folder)], check=True, capture_output=True, text=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes and limits of a disk are POSIX")
 
 
-@contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    """The folder as it is, but for writing: permissions do not bind root, a mount does."""
-    if not ROOT:
-        folder.chmod(0o500)
-        yield
-        folder.chmod(0o700)
-        return
-    with mounted(folder, "--bind", str(folder)):
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
-        yield
-
-
-def halves(site: Site) -> list[str]:
-    """Whatever a reader could take for a document or a pass, and is not whole."""
-    public = [path for path in site.mirror.rglob("*") if path.relative_to(site.mirror).parts[0] != "local"]
+def halves(store: Path) -> list[str]:
+    """Whatever a reader of `stitch_store` could take for a document or a pass, and is not whole."""
+    mirror = store / RUN
+    public = [path for path in mirror.rglob("*") if path.relative_to(mirror).parts[0] != "local"]
     return [
         path.name
         for path in public
@@ -54,60 +26,54 @@ def halves(site: Site) -> list[str]:
     ]
 
 
-@small_disk
 def test_a_disk_that_fills_up_while_the_hook_writes_is_told_from_a_broken_hook(
     federation: Federation,
 ) -> None:
     federation.begin()
-    store = federation.nu.root / "stitch_store"
-    with mounted(store, "-t", "tmpfs", "-o", "size=1m", "tmpfs"):
+    with small_disk(federation.nu) as disk:
         federation.nu.hooks("json.dumps(base + 1)", '"9" * 3_000_000')
         with unchanged(federation.store, but=("/events/", "/join/")):
             said = federation.nu.call("run")
-        assert said.code == 26
-        assert said.cause.startswith(f"the disk is full: {store}")
+        assert said.code == 26, said
+        assert said.cause.startswith(f"the disk is full: {disk.folder}")
         assert said.todo == "Free space, then run the same command again."
-        assert shutil.disk_usage(store).free > 500_000  # half a model was not left lying
-        assert halves(federation.nu) == []
+        assert disk.used() < 500_000  # half a model was not left lying
+        assert halves(disk.seen) == []
         federation.nu.write_honest_hooks()
         federation.finish_well()
 
 
-@small_disk
 def test_a_disk_that_is_full_already_writes_nothing_half(federation: Federation) -> None:
     federation.begin()
-    store = federation.nu.root / "stitch_store"
-    with mounted(store, "-t", "tmpfs", "-o", "size=1m", "tmpfs"):
-        ballast = store / "ballast"
-        for left in (0, 4, 8, 12, 16, 20, 24, 32):  # pages: it fails at one write after the other
-            ballast.unlink(missing_ok=True)
-            ballast.write_bytes(b"x" * max(0, shutil.disk_usage(store).free - left * 4096))
+    with small_disk(federation.nu) as disk:
+        refused = 0
+        for left in (0, 1, 2, 3, 4, 6, 9, 14, 20, 32):  # pages: it fails at one write after the other
+            disk.leave(left)
             said = federation.nu.call("step")
             if said.code == 0:
                 break
             assert said.code == 26, said
             assert said.cause.startswith("the disk is full: "), said
-            assert halves(federation.nu) == []
-        ballast.unlink()
+            assert halves(disk.seen) == []
+            refused += 1
+        assert refused >= 3
+        disk.free()
         federation.finish_well()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a folder's mode says nothing on Windows")
 def test_a_read_only_mirror_is_named_and_nothing_is_sent(federation: Federation) -> None:
     federation.begin()
-    store = federation.nu.root / "stitch_store"
-    store.mkdir()
-    with read_only(store):
-        with unchanged(federation.store, store):
+    with read_only(federation.nu) as disk:
+        with unchanged(federation.store, disk.seen):
             for verb in ("run", "step"):
                 said = federation.nu.call(verb)
-                assert said.code == 26
-                assert said.cause.startswith(f"cannot write to {store}/icu/")
+                assert said.code == 26, said
+                assert said.cause.startswith(f"cannot write to {disk.folder}/icu/")
                 assert re.search(r"\((Read-only file system|Permission denied)\)$", said.cause)
                 assert said.todo == (
                     "Make the project folder writable for this account, then run the same command again."
                 )
         doctor = federation.nu.call("doctor")
         assert doctor.code == 26
-        assert f"FAIL  disk            {store} cannot be written: " in doctor.out
+        assert f"FAIL  disk            {disk.folder} cannot be written: " in doctor.out
     federation.finish_well()

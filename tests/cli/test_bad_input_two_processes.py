@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import sys
-
-import pytest
 
 from tests.cli.federation import Federation, Site, unchanged
+from tests.cli.places import on_host
 
 
 def elsewhere(site: Site, host: str) -> Site:
     """The same site set up on another machine: its own clone, its own mirror, its own host name."""
-    other = Site(
-        site.root.parent / f"{site.root.name}-{host}",
-        wrap=("unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$@"', "sh"),
-    )
+    other = Site(site.root.parent / f"{site.root.name}-{host}", wrap=on_host(host))
     shutil.copytree(site.root, other.root, ignore=shutil.ignore_patterns("stitch_store", "runs"))
     return other
 
@@ -45,7 +40,6 @@ def test_the_second_on_one_machine_waits_says_why_and_takes_over_when_the_first_
     assert trainings(federation) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="another host name needs a namespace of its own")
 def test_the_second_on_another_machine_says_which_one_holds_the_lane(federation: Federation) -> None:
     federation.begin()
     with federation.nu.running() as first:
@@ -59,7 +53,6 @@ def test_the_second_on_another_machine_says_which_one_holds_the_lane(federation:
     assert len(list((federation.run / "sites/nu/lease").glob("term-*.json"))) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="another host name needs a namespace of its own")
 def test_whoever_lost_its_lane_stops_and_names_the_machine_that_took_it(federation: Federation) -> None:
     federation.begin()
     with federation.nu.running() as first:
