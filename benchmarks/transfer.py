@@ -17,6 +17,9 @@ needs four requests where the others need one.
 The bottleneck is the server, one Node process on this same machine: trust the ratios, not the MB/s.
 """
 
+# Each side is imported in its own child process, so that its memory is its own.
+# ruff: noqa: PLC0415
+
 from __future__ import annotations
 
 import argparse

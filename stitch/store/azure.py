@@ -134,7 +134,7 @@ class AzureStore:
                     if answer.status_code == 304:
                         return self._known(key, unless)
                     entry = entry_in(key, answer)
-                    part = Part(path, entry, self._clock)
+                    part = Part(path, entry, clock=self._clock)
                     part.begin()
                     fetch = self._fetching(key, entry.etag, answer)
                     digest = part.fill(fetch, connections=self._connections, progress=progress)
@@ -244,7 +244,7 @@ class AzureStore:
         """The present version, if an earlier pull left a part here, and that part if it is of it."""
         left = Part.left_behind(path)
         entry = self._stat(key) if left else None
-        return entry, Part(path, entry, self._clock) if entry and entry.etag == left else None
+        return entry, Part(path, entry, clock=self._clock) if entry and entry.etag == left else None
 
     def _fetching(self, key: str, etag: str, first: Any = None) -> Fetch:
         """Fetches ranges of one version; the first one's answer may be under way already."""

@@ -62,7 +62,7 @@ class Part:
         clock: tells how fast the line is.
     """
 
-    def __init__(self, path: Path, entry: Entry, clock: Clock) -> None:
+    def __init__(self, path: Path, entry: Entry, *, clock: Clock) -> None:
         self._path = path
         self._state = _state_of(path)
         self._entry = entry
