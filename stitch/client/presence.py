@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from stitch import layout
 from stitch.client.actor import Actor
+from stitch.client.seat import Seat
+from stitch.errors import LaneLost
 from stitch.layout import What
 from stitch.version import __version__
 from stitch.wire import Join
+from stitch.wire.documents import Liveness
 
 
 class Presence(Actor):
@@ -40,20 +43,34 @@ class Presence(Actor):
     def heartbeat(self, pass_id: int | None = None) -> None:
         """Beat once: shows that this site lives.
 
+        Args:
+            pass_id: the pass being trained; None says that nothing is.
+
         Raises:
-            LaneLost: another process holds this site's lane.
+            LaneLost: another process works for this site.
         """
-        seat = self.seat(self.lane)
-        if seat.take() is None:
-            seat.beat("training" if pass_id else "idle", pass_id)
+        state: Liveness = "training" if pass_id else "idle"
+        self._sit(state, pass_id).beat(state, pass_id)
 
     @contextlib.contextmanager
     def heartbeating(self, pass_id: int) -> Iterator[None]:
-        """Beat every `heartbeat_minutes` in the background while the block trains pass `pass_id`."""
-        seat = self.seat(self.lane)
-        seat.take()
-        seat.tell("training", pass_id)
+        """Beat every `heartbeat_minutes` in the background while the block trains pass `pass_id`.
+
+        Raises:
+            LaneLost: another process works for this site; the block is not entered.
+        """
+        seat = self._sit("training", pass_id)
         try:
             yield
         finally:
             seat.tell("waiting", pass_id)
+
+    def _sit(self, state: Liveness, pass_id: int | None) -> Seat:
+        """Hold this site's lane, with these words for the beats to come, the first one included."""
+        seat = self.seat(self.lane)
+        seat.tell(state, pass_id)
+        holder = seat.take()
+        if holder is not None:
+            where = "on this machine" if holder.here else f"on {holder.host}"
+            raise LaneLost(f"another process {where} works for {self.lane}")
+        return seat
