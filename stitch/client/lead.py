@@ -92,8 +92,9 @@ class LeadVerbs(RecordVerbs):
         """
         progress = self.progress(GLOBAL, "pull", pass_id=ref.number)
         status, sealed = self.passes.pull(ref, progress=progress)
-        if status is Status.CONFLICT and ref.site == self.site:
-            return status, None  # our own training's work: the local loop adopts the store's seal
+        own = self.seats.get(self.lane) if ref.site == self.site else None
+        if status is Status.CONFLICT and own is not None and own.term:
+            return status, None  # our own training's work: the local loop, which holds the lane, adopts
         if status is Status.CONFLICT:
             status, sealed, _ = self.passes.adopt(ref, progress=progress)
         if status is Status.DOWNLOADED and sealed is not None:

@@ -42,7 +42,7 @@ SHA = st.text("0123456789abcdef", min_size=64, max_size=64)
 SITE = st.from_regex(r"[a-z](-?[a-z0-9]){0,15}", fullmatch=True)
 TEXT = st.text(max_size=30)
 COUNT = st.integers(0, 2**53)
-TIME = st.datetimes(datetime(2000, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+TIME = st.datetimes(datetime(2000, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  the strategy adds the zone
 METRICS = st.dictionaries(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,20}", fullmatch=True),
     st.floats(allow_nan=False, allow_infinity=False),

@@ -12,7 +12,7 @@ from stitch.errors import LaneLost, StoreUnavailable
 from stitch.store.base import Traits
 from stitch.store.memory import MemoryStore
 from stitch.sync.lease import Lease
-from stitch.testing import Crashed, Plan, once
+from stitch.testing import Crashed, Fault, Plan, once
 from stitch.wire import Heartbeat, Term
 from tests.unit.sync.conftest import INTERVAL_S, LANE, LIMIT_S, Machine, World
 
@@ -181,8 +181,8 @@ def test_the_nonce_is_remembered_before_the_term_is_there(world: World) -> None:
 
 
 @pytest.mark.parametrize("fault", ["crash_after", "lose_reply"])
-def test_a_claim_whose_reply_is_lost_is_ours(world: World, fault: str) -> None:
-    machine = world.machine("one", once(fault, verb="push", containing="/lease/"))  # type: ignore[arg-type]
+def test_a_claim_whose_reply_is_lost_is_ours(world: World, fault: Fault) -> None:
+    machine = world.machine("one", once(fault, verb="push", containing="/lease/"))
     lease = machine.lease()
     if fault == "crash_after":
         with pytest.raises(Crashed):
