@@ -12,14 +12,22 @@ from dataclasses import dataclass, field
 from typing import Literal, Self
 
 Damage = Literal[
-    "status", "reset_request", "truncate_reply", "flip_reply", "lose_reply", "stall", "hang_reply"
+    "status",
+    "reset_request",
+    "flip_request",
+    "truncate_reply",
+    "flip_reply",
+    "lose_reply",
+    "stall",
+    "hang_reply",
 ]
 """What happens to a request.
 
 status: answered with `Rule.status`, never forwarded. reset_request: the connection is reset in the
 middle of its body, nothing is forwarded. stall: it is read and never answered. The others are
-forwarded and carried out: truncate_reply cuts the answer's body in half, hang_reply goes silent
-there, flip_reply changes one bit of it, lose_reply resets instead.
+forwarded: flip_request changes one bit of the request's body before, truncate_reply cuts the
+answer's body in half, hang_reply goes silent there, flip_reply changes one bit of it, lose_reply
+resets instead.
 """
 
 
@@ -52,6 +60,7 @@ class FaultProxy:
     Attributes:
         port: where it listens on 127.0.0.1.
         seen: each request's method and target, in order of arrival.
+        statuses: the upstream's answers to forwarded requests: method, target, status.
     """
 
     def __init__(self, upstream_port: int) -> None:
@@ -59,6 +68,7 @@ class FaultProxy:
         self._rules: list[Rule] = []
         self._lock = threading.Lock()
         self.seen: list[tuple[str, str]] = []
+        self.statuses: list[tuple[str, str, int]] = []
         proxy = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -130,13 +140,17 @@ class FaultProxy:
             extra = "".join(f"{name}: {value}\r\n" for name, value in rule.headers.items())
             handler.wfile.write(f"HTTP/1.1 {rule.status} Broken\r\nContent-Length: 0\r\n{extra}\r\n".encode())
             return True
+        if damage == "flip_request":
+            body = _flipped(body)
         answer_head, answer = self._forward(head, body)
+        if answer_head.startswith(b"HTTP/"):  # else the upstream went away
+            with self._lock:
+                self.statuses.append((method, target, int(answer_head.split(b" ", 2)[1])))
         if damage == "lose_reply":
             _reset(handler.connection)
             return False
-        if damage == "flip_reply" and answer:
-            middle = len(answer) // 2
-            answer = answer[:middle] + bytes([answer[middle] ^ 1]) + answer[middle + 1 :]
+        if damage == "flip_reply":
+            answer = _flipped(answer)
         if damage in ("truncate_reply", "hang_reply"):
             handler.wfile.write(answer_head + answer[: len(answer) // 2])
             if damage == "hang_reply":
@@ -154,6 +168,12 @@ class FaultProxy:
             answer = b"".join(_until_closed(upstream))
         found, _, content = answer.partition(b"\r\n\r\n")
         return found + b"\r\n\r\n", content
+
+
+def _flipped(body: bytes) -> bytes:
+    """The same bytes with one bit in the middle changed."""
+    middle = len(body) // 2
+    return body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :] if body else body
 
 
 def _read_head(stream: object) -> bytes:

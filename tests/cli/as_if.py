@@ -38,7 +38,7 @@ def as_if_full(at: int) -> None:
     import resource  # noqa: PLC0415  POSIX's alone
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
-    shutil.disk_usage = lambda path: _Usage(at, at, 0)  # type: ignore[assignment,return-value]
+    shutil.disk_usage = lambda path: _Usage(at, at, 0)  # type: ignore[assignment,return-value]  # all that is asked of it
 
 
 def as_if_refusing(folder: str, after: int, number: int) -> None:

@@ -273,3 +273,16 @@ def test_the_store_clock_costs_no_request_after_any_answer(bare: Store, proxy: F
     assert len(proxy.seen) == 1
     assert timedelta(0) <= bare.now() - first < timedelta(seconds=30)
     assert len(proxy.seen) == 1
+
+
+@pytest.mark.parametrize(("size", "request_"), [(1000, "/a?"), (30 * MIB, "comp=block&")])
+def test_an_upload_damaged_on_its_way_is_refused_and_sent_again(
+    store: RetryingStore, bare: Store, proxy: FaultProxy, tmp_path: Path, size: int, request_: str
+) -> None:
+    source = _file(tmp_path, size)
+    proxy.add(Rule("flip_request", "PUT", containing=request_, skip=1 if size > MIB else 0))
+    entry = store.push(source, "a", mode="create")
+    assert entry.digest == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert [status for verb, target, status in proxy.statuses if verb == "PUT" and status >= 400] == [400]
+    bare.pull("a", tmp_path / "out")
+    assert _same(source, tmp_path / "out")

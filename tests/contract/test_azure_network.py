@@ -1,28 +1,21 @@
 """Proxies, certificates and names: each way of not reaching the store has its own words."""
 
 import base64
-import datetime as dt
 import socket
 import socketserver
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from stitch.errors import ConfigError, StoreDenied, StoreError, StoreUnavailable
 from stitch.store import StoreOptions, open_store
 from stitch.store.tls import proxy_for, seen_issuer
 from stitch.testing.azurite import Azurite
-
-ISSUER = "Ward Seven Inspection CA"
+from tests.contract.certificates import ISSUER
 
 
 class _Relay(socketserver.ThreadingTCPServer):
@@ -104,45 +97,6 @@ def _running(relay: _Relay) -> Iterator[_Relay]:
     finally:
         relay.shutdown()
         relay.server_close()
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`ca.pem`, and `server.pem` for 127.0.0.1 that it issued."""
-    folder = tmp_path_factory.mktemp("certificates")
-    now = dt.datetime.now(dt.UTC)
-
-    def issue(
-        subject: str,
-        key: ec.EllipticCurvePrivateKey,
-        issuer: str,
-        signer: ec.EllipticCurvePrivateKey,
-        ca: bool,
-    ) -> bytes:
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
-            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(days=1))
-            .not_valid_after(now + dt.timedelta(days=30))
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-            .add_extension(
-                x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
-            )
-        )
-        return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-    authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    (folder / "ca.pem").write_bytes(issue(ISSUER, authority, ISSUER, authority, True))
-    (folder / "server.pem").write_bytes(
-        server.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        + issue("azurite", server, ISSUER, authority, False)
-    )
-    return folder
 
 
 @pytest.fixture
