@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stitch import layout
 from stitch.client.site import SiteVerbs
+from stitch.errors import ProtocolError
 from stitch.layout import PassRef, What
 
 
@@ -24,8 +25,14 @@ def rebuild(client: SiteVerbs, lane: str, *, below: int) -> None:
 
 
 def _fetch(client: SiteVerbs, ref: PassRef) -> None:
+    """Bring one pass back; one that does not match its seal stops nobody, since no round needs it (law 2)."""
     progress = client.progress(ref.lane, "pull", pass_id=ref.number)
-    _, sealed, _ = client.passes.adopt(ref, progress=progress)
+    try:
+        _, sealed, _ = client.passes.adopt(ref, progress=progress)
+    except ProtocolError as error:
+        text = f"pass {ref.number} is not brought back into the mirror: {error} ({error.hint})"
+        client.journal.note(ref.lane, "warn", text=text, pass_id=ref.number)
+        return
     if sealed is not None:
         text = f"brought pass {ref.number} back into the mirror"
         client.journal.note(ref.lane, "repair", text=text, pass_id=ref.number)

@@ -223,3 +223,37 @@ def test_with_the_true_inputs_the_next_lead_goes_on(run: Run) -> None:
     assert Lead(lead).step().state == "acted"
     assert run.actors.inner.stat(f"trial/{PassRef(1).seal}") is not None
     run.close()
+
+
+# -- what no round needs any more --------------------------------------------------------------------
+
+
+def other_bytes(run: Run, ref: PassRef) -> None:
+    seal = run.seal(ref)
+    run.write(ref.model(seal.model_sha256, "txt"), b"x" * seal.model_bytes)
+
+
+def other_seal(run: Run, ref: PassRef) -> None:
+    run.write(ref.seal, b"{}")
+
+
+@pytest.mark.parametrize("damage", [other_bytes, other_seal])
+@pytest.mark.parametrize("loop", [("nu", Local), ("rush", Lead)], ids=["site", "lead"])
+def test_an_old_pass_that_cannot_be_rebuilt_is_reported_and_stops_nobody(
+    run: Run, damage: Callable[[Run, PassRef], None], loop: tuple[str, Callable[[Client], Loop]]
+) -> None:
+    """Law 2: what does not match is never delivered; and round 2 has no use for it."""
+    run.until(PassRef(1).seal)
+    site, of = loop
+    old = PassRef(1, "nu") if site == "nu" else PassRef(0)
+    client = run.restart(site)
+    shutil.rmtree(client.mirror.root)
+    damage(run, old)
+    turn = of(client).step()
+    assert (turn.state, turn.pass_id) == (("acted", 2) if site == "nu" else ("waiting", 2))
+    assert client.mirror.sealed(old) is None
+    assert (
+        f"pass {old.number} "
+        in (client.settings.runs_dir / "run.log").read_text("utf-8").partition("warn")[2]
+    )
+    run.close()
