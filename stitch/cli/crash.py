@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import tempfile
 import traceback
@@ -10,21 +11,35 @@ from pathlib import Path
 
 import typer
 
-from stitch.errors import StitchError
+from stitch.config.load import FILE
+from stitch.errors import ConfigError, HookError, StitchError
+from stitch.files import write_file
 from stitch.store import redact
+
+LAST = "last_error.txt"
+"""The traceback of the last error that ended a command here; a hook's is in its `last_error.json`."""
 
 _INTERNAL = 70
 
 
 def complain(error: StitchError) -> None:
-    """Print an error's two lines on stderr, in ASCII and without a token."""
+    """Print an error's two lines on stderr, in ASCII and without a token; keep its traceback in `runs/`.
+
+    A wrong setting keeps none: its line names the file and the key, and nothing was begun.
+    """
     typer.echo(f"error: {_line(str(error))}", err=True)
     typer.echo(f"do:    {_line(error.hint)}", err=True)
+    runs = _runs()
+    if runs is None or isinstance(error, HookError | ConfigError):
+        return
+    text = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {_traceback(error)}"
+    with contextlib.suppress(OSError):  # a disk that refuses it never hides the error itself
+        write_file(runs / LAST, text.encode("utf-8", "backslashreplace"), durable=False)
 
 
 def report_crash(error: Exception) -> int:
     """Keep the traceback of a defect in a file and say where; returns the exit code."""
-    where = _keep("".join(traceback.format_exception(error)))
+    where = _keep(_traceback(error))
     typer.echo(f"error: a defect of clif-stitch: {type(error).__name__}: {_line(str(error))[:200]}", err=True)
     typer.echo(f"do:    report it with the file {where}; running the same command again is safe", err=True)
     return _INTERNAL
@@ -33,17 +48,26 @@ def report_crash(error: Exception) -> int:
 def _keep(text: str) -> str:
     """Into the project's `runs/`, where humans look; else into the temporary folder."""
     name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}.txt"
-    runs = Path.cwd() / "runs"
-    for folder in (runs, Path(tempfile.gettempdir())):
-        if folder is runs and not (Path.cwd() / "stitch.toml").is_file():
+    for folder in (_runs(), Path(tempfile.gettempdir())):
+        if folder is None:
             continue
         try:
             folder.mkdir(exist_ok=True)
-            (folder / name).write_text(redact(text), encoding="utf-8", errors="backslashreplace")
+            (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError:
             continue
         return str(folder / name)
     return "(no folder could be written)"
+
+
+def _runs() -> Path | None:
+    """The `runs/` of the project in the current folder; None where there is no project."""
+    here = Path.cwd()
+    return here / "runs" if (here / FILE).is_file() else None
+
+
+def _traceback(error: Exception) -> str:
+    return redact("".join(traceback.format_exception(error)))
 
 
 def _line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,7 +10,7 @@ import pytest
 import typer
 
 from stitch.cli import app as cli
-from stitch.errors import HookFailed
+from stitch.errors import ConfigError, HookFailed, StoreUnavailable
 from stitch.version import __version__
 from tests.cli.federation import Federation
 
@@ -104,11 +105,42 @@ def test_a_defect_is_one_line_and_its_traceback_goes_to_runs(
     assert "abcdefgh" not in cause + todo + text
 
 
+def test_an_error_that_is_no_hooks_leaves_its_traceback_in_runs(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(federation.lead.root)
+    kept = federation.lead.root / "runs" / "last_error.txt"
+    for error in (ConfigError("a setting"), HookFailed("the hook")):  # theirs say more elsewhere
+        _raise(monkeypatch, error)
+        assert call() == error.exit_code
+        assert not kept.exists()
+    for text in ("the first", "another one at https://x.example/c?sv=1&sig=abcdefgh"):
+        _raise(monkeypatch, StoreUnavailable(text))
+        assert call() == 21
+    lines = kept.read_text(encoding="utf-8").splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ Traceback .*", lines[0])
+    assert any(line.endswith("in fail") for line in lines)
+    assert lines[-1] == "stitch.errors.StoreUnavailable: another one at https://x.example/c?sv=1&sig=***"
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_disk_that_refuses_the_traceback_does_not_hide_the_error(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(federation.lead.root)
+    (federation.lead.root / "runs").write_text("no folder", encoding="utf-8")
+    _raise(monkeypatch, StoreUnavailable("the store does not answer"))
+    assert call() == 21
+    assert capsys.readouterr().err.startswith("error: the store does not answer\ndo:    ")
+
+
 def test_outside_a_project_the_traceback_goes_to_the_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    _raise(monkeypatch, StoreUnavailable("x"))
+    assert call() == 21
     _raise(monkeypatch, KeyError("x"))
     assert call() == 70
     (kept,) = (tmp_path / "temporary").glob("crash-*.txt")

@@ -55,7 +55,7 @@ class Revocable:
 
 def refused(site: Site) -> tuple[int, str, str]:
     """What `run` says at once, without a change in the mirror."""
-    with unchanged(site.root, but=("run.log",)):
+    with unchanged(site.root, but=("run.log", "last_error.txt")):
         said = site.call("run")
     return said.code, said.cause, said.todo
 
