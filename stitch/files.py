@@ -61,12 +61,17 @@ def retried(action: Callable[[], object]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename durable; Windows has no such call and does not need it."""
+    """Make the names in a folder durable; Windows has no such call, and some mounts refuse it."""
     if sys.platform == "win32":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
     try:
         os.fsync(handle)
+    except OSError:
+        pass  # FUSE and some SMB mounts answer EINVAL: the file itself was flushed before
     finally:
         os.close(handle)
 

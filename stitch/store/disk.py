@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, BinaryIO
 
-from stitch.files import disk_error
+from stitch.files import disk_error, retried
 
 CHUNK = 1 << 20
 """Bytes read at a time: large enough that hashing, not the loop, is what costs."""
-
-_REPLACE_TRIES = 10
 
 
 class own_disk(AbstractContextManager[None]):  # noqa: N801  a verb at its call: `with own_disk("read", path)`
@@ -78,38 +74,13 @@ def fsync_stream(stream: IO[bytes]) -> None:
     os.fsync(stream.fileno())
 
 
-def fsync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable; Windows has no such call and some mounts refuse it."""
-    if sys.platform == "win32":
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass  # FUSE and some SMB mounts answer EINVAL: the file itself was flushed before
-    finally:
-        os.close(descriptor)
-
-
 def replace_file(source: Path, target: Path) -> None:
     """A rename over the target, tried again while a virus scanner or a reader holds the target on Windows.
 
     Raises:
         OSError: when it still fails after about two seconds.
     """
-    pause = threading.Event()
-    for left in reversed(range(_REPLACE_TRIES)):
-        try:
-            source.replace(target)
-        except PermissionError:
-            if sys.platform != "win32" or not left:
-                raise
-            pause.wait(0.2)
-        else:
-            return
+    retried(lambda: source.replace(target))
 
 
 def part_of(target: Path) -> Path:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from stitch.clock import Clock, SystemClock
 from stitch.errors import AlreadyExists, DigestMismatch, NotFound, StoreUnavailable
+from stitch.files import sync_folder
 from stitch.store.base import Entry, Match, Mode, Progress, Traits
 from stitch.store.conflicts import Conflict, find_conflicts
 from stitch.store.disk import (
     chunks,
-    fsync_folder,
     fsync_stream,
     own_disk,
     part_of,
@@ -139,7 +139,7 @@ class FolderStore:
                 if digest and sent != digest:
                     raise DigestMismatch(f"{src} changed after it was sealed: nothing was sent as {key}")
                 entry = self._publish(temporary, path, key, mode)
-            fsync_folder(path.parent)
+            sync_folder(path.parent)
         if progress:
             progress(entry.size, entry.size)
         return replace(entry, digest=sent)
@@ -196,7 +196,7 @@ class FolderStore:
         missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         for made in missing:
-            fsync_folder(made.parent)
+            sync_folder(made.parent)
 
     @contextmanager
     def _temporary(self, folder: Path) -> Iterator[Path]:
