@@ -196,7 +196,7 @@ class Passes:
         to = self._mirror.incoming(ref) / seal.model_file
         for last in (False, True):
             try:
-                entry = self._lanes.pull(path, to, progress=progress)
+                entry = self._lanes.pull(path, to, progress=_Bound(path, seal.model_bytes, progress))
             except NotFound:
                 return None  # law 2: a seal without its whole model is not ready
             if (entry.digest or file_sha256(to)) == seal.model_sha256:
@@ -206,10 +206,7 @@ class Passes:
             if entry.size < seal.model_bytes:
                 return None
             if last:
-                raise DigestMismatch(
-                    f"{path}: the stored model does not match its seal; it was not used",
-                    hint="The store was altered: tell the lead, and keep the store as it is.",
-                )
+                raise _mismatch(path)
         return None
 
     def _check_place(self, ref: PassRef, seal: Seal) -> None:
@@ -230,3 +227,25 @@ class Passes:
             wrong.append("round record missing or misplaced")
         if wrong:
             raise BadDocument(f"{ref.seal}: {wrong[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Ends a download as soon as it shows itself larger than its seal says."""
+
+    path: str
+    limit: int
+    told: Progress | None
+
+    def __call__(self, done: int, total: int) -> None:
+        if max(done, total) > self.limit:
+            raise _mismatch(self.path)
+        if self.told is not None:
+            self.told(done, total)
+
+
+def _mismatch(path: str) -> DigestMismatch:
+    return DigestMismatch(
+        f"{path}: the stored model does not match its seal; it was not used",
+        hint="The store was altered: tell the lead, and keep the store as it is.",
+    )

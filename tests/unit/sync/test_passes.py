@@ -193,6 +193,18 @@ def test_a_model_with_other_bytes_is_never_used(world: World) -> None:
     assert two.mirror.sealed(REF) is None
 
 
+def test_a_model_larger_than_its_seal_says_is_not_fetched_to_its_end(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    sealed = make(one)
+    one.passes.push(sealed)
+    one.lanes.write(path_of(sealed), b"x" * 8_000_000, mode="replace")
+    heard: list[int] = []
+    with pytest.raises(DigestMismatch):
+        two.passes.pull(REF, progress=lambda done, total: heard.append(done + total))
+    assert heard == []
+    assert two.mirror.sealed(REF) is None
+
+
 def test_a_bit_that_flipped_on_the_way_is_fetched_again(world: World) -> None:
     one = world.machine("one")
     one.passes.push(make(one))
