@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.cli.federation import Federation, Said, await_that
+from tests.cli.federation import Federation, await_that
+from tests.cli.terminal import terminal
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  (rush|nu|global)  [a-z_]+  \S.*")
 SLOW = """    pathlib.Path("hook.pid").write_text(str(__import__("os").getpid()))
@@ -97,31 +94,11 @@ def test_a_second_ctrl_c_says_that_it_is_ending(federation: Federation) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
 def test_a_terminal_shows_a_live_table_in_ascii(federation: Federation) -> None:
-    with federation.nu.running("run"):
-        said = in_a_terminal(federation.lead.root, *federation.lead.command("run"))
-    assert said.code == 0
-    assert said.out.replace("\r", "").isascii()
-    screen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.out)
+    run = federation.lead.command("run")
+    with federation.nu.running("run"), terminal(federation.lead.root, *run) as shown:
+        assert shown.end() == 0
+    screen = shown.screen
+    assert shown.text.isascii()
     assert re.search(r"lane +doing +pass +for +what", screen)
     assert "run icu is finished: completed" in screen
-    assert max(len(line) for line in screen.replace("\r", "\n").splitlines()) <= 80
-
-
-def in_a_terminal(cwd: Path, *command: str) -> Said:
-    """Run a command with a pseudo-terminal of 80 columns as its stdout."""
-    reader, writer = os.openpty()
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("STITCH_")}
-    environ |= {"TERM": "xterm", "COLUMNS": "80", "LINES": "40", "PYTHONPATH": str(Path(__file__).parents[2])}
-    process = subprocess.Popen(
-        command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer
-    )
-    os.close(writer)
-    text, until = b"", time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            block = os.read(reader, 65536)
-        except OSError:  # the other end is closed: it has ended
-            break
-        text += block
-    os.close(reader)
-    return Said(process.wait(10), text.decode("utf-8"), "")
+    assert max(len(line) for line in screen.splitlines()) <= 80
