@@ -16,6 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from stitch.cli.demo_build import HEARTBEAT_MINUTES, POLL_SECONDS, ROOT_SEED
+from stitch.cli.scaffold import Pace, render_project
 from stitch.testing.azurite import Azurite
 from tests.e2e.federation import REPO, until
 
@@ -143,6 +145,29 @@ def test_each_site_is_a_project_as_init_renders_it_and_nobody_has_anothers_data(
     assert {(calm.demo.folder / site / "stitch.toml").read_bytes() for site in SITES} == {
         (calm.demo.folder / "rush" / "stitch.toml").read_bytes()
     }
+
+
+def test_whatever_init_renders_is_there_byte_for_byte(calm: Undisturbed, tmp_path: Path) -> None:
+    """What a demo adds is data, the site's `.env`, and what running leaves."""
+    pace = Pace(int(PASSES), POLL_SECONDS, HEARTBEAT_MINUTES, ROOT_SEED)
+    for site in SITES:
+        fresh = render_project(
+            tmp_path / site, lead=SITES[0], sites=SITES, run_id="demo", site=site, pace=pace
+        )
+        home = calm.demo.folder / site
+        differing = [
+            name for name in fresh.files if (home / name).read_bytes() != (fresh.root / name).read_bytes()
+        ]
+        assert differing == []
+        there = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
+        added = {name for name in there - set(fresh.files) if "__pycache__" not in name}
+        assert {name.partition("/")[0] for name in added} <= {
+            ".env",
+            "data",
+            "output",
+            "runs",
+            "stitch_store",
+        }
 
 
 def test_again_in_the_same_folder_it_says_that_it_is_finished(calm: Undisturbed) -> None:
