@@ -4,7 +4,8 @@
         [--store folder|azurite] [--repeats 3]
 
 Every hook adds one (train) or takes the mean (aggregate), each in a fresh child process, so the
-final mean must equal the number of passes; it is checked. One row a setting:
+final mean must equal the number of passes; a wrong one is named and ends the benchmark with 1. One row
+a setting:
 
 - s/pass: seconds per pass beyond the first, (t_R - t_1) / (R - 1), median over the repeats [min-max];
 - bare: the same hooks and the same copies without any protocol, measured in the same run, and the ratio;
@@ -96,9 +97,9 @@ class Measured:
     mean: float
 
 
-def main() -> None:
-    """Print the table."""
-    options = _options()
+def main() -> int:
+    """Print the table; 1 if a final mean is wrong."""
+    options, right = _options(), True
     cores = os.cpu_count()
     print(f"# {options.passes} passes, poll_seconds {POLL_S:g}, store: {options.store}, {cores} cores")
     print("# sites  MB   s/pass [min-max]     bare  ratio  moved/floor  req/pass lead,site   CPU s  peak MiB")
@@ -109,10 +110,12 @@ def main() -> None:
                 for _ in range(options.repeats):
                     bare.append(_bare(count, size))
                     runs.append(_federation(count, size, passes=options.passes, url=url()))
-            _row(count, size, options.passes, runs=runs, bare=bare)
+            right &= _row(count, size, options.passes, runs=runs, bare=bare)
+    return 0 if right else 1
 
 
-def _row(count: int, size: int, passes: int, *, runs: list[Measured], bare: list[float]) -> None:
+def _row(count: int, size: int, passes: int, *, runs: list[Measured], bare: list[float]) -> bool:
+    """Print one row; whether every final mean is right."""
     pace = [run.per_pass for run in runs]
     median, floor = statistics.median(pace), statistics.median(bare)
     up_down = (count + (count - 1)) * passes + (1 + (count - 1)) * (passes + 1)
@@ -126,6 +129,7 @@ def _row(count: int, size: int, passes: int, *, runs: list[Measured], bare: list
         f"  {max(run.peak for run in runs) / 2**20:8.0f}" + (f"  WRONG MEAN {wrong}" if wrong else ""),
         flush=True,
     )
+    return not wrong
 
 
 def _options() -> argparse.Namespace:
@@ -290,4 +294,4 @@ def _store(kind: str) -> Iterator[Callable[[], str]]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
