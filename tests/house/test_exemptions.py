@@ -38,5 +38,5 @@ def test_the_linters_stay_strict() -> None:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     assert {"D", "PGH", "S", "BLE", "T20"} <= set(tool["ruff"]["lint"]["select"])
     assert tool["mypy"]["strict"] is True
-    assert tool["mypy"]["files"] == ["stitch", "tests"]
+    assert tool["mypy"]["files"] == ["benchmarks", "stitch", "tests"]
     assert "error" in tool["pytest"]["ini_options"]["filterwarnings"]
