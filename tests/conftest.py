@@ -1,11 +1,20 @@
 """The services that tests share. One that cannot be started fails its tests: nothing is skipped."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from stitch.testing.azurite import Azurite, shared_azurite
+
+
+def pytest_configure() -> None:
+    """Take back what `nohup` or a shell's background set: tests send these signals to their children."""
+    for name in ("SIGINT", "SIGQUIT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import faulthandler
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import sys
@@ -81,13 +82,21 @@ def _load(root: Path, file: Path) -> ModuleType:
         return importlib.import_module(name)
     if "." in name or name in sys.modules:
         name = "hook_" + name.replace(".", "_")
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Fresh(name, str(file)))
     if spec is None or spec.loader is None:
         raise _RefusedError(f"the hook's file {_shown(file, root)} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+class _Fresh(importlib.machinery.SourceFileLoader):
+    """Compiles the hook's file anew: a cached module of the same second and length may be an older one."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 def _find(module: ModuleType, function: str, file: Path) -> Callable[..., object]:

@@ -255,7 +255,8 @@ class Local:
                 check_end(done, sealed)
             self._settle(final)
             self._evaluate(sealed)
-        why = done.reason if done else "final global"
+        early = final is not None and final < client.settings.num_passes
+        why = done.reason if done else ("early_stopped" if early else "completed")
         return Turn("done", f"run complete: {why}", final, final_pass=final)
 
     def _evaluate(self, sealed: Sealed) -> None:

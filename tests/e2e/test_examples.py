@@ -17,6 +17,7 @@ import pytest
 from stitch.config.load import load_settings
 from stitch.hooks import check_spec
 from tests.e2e.hook_federation import SITES
+from tests.e2e.result_table import differing, shown
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/example.toml"))
@@ -50,6 +51,14 @@ def test_every_folder_is_an_example_with_its_results() -> None:
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)
+def test_its_table_shows_what_came_out_at_every_site_alone_and_together(name: str, variant: str) -> None:
+    cells = shown((EXAMPLES / name / "README.md").read_text(encoding="utf-8"), variant)
+    said = {(cell.site, cell.what) for cell in cells}
+    assert {(site, what) for site in SITES for what in ("alone", "global")} <= said
+    assert all(0.5 < cell.value <= 1 for cell in cells if cell.what != "patients")
+
+
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
 def test_an_example_is_a_project_whose_settings_and_hooks_are_found(
     runner: ModuleType, tmp_path: Path, name: str, variant: str
 ) -> None:
@@ -77,7 +86,7 @@ def test_a_setting_that_stands_twice_is_not_guessed(runner: ModuleType) -> None:
 @pytest.mark.examples
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)
-def test_an_example_runs_to_its_end(tmp_path: Path, name: str, variant: str) -> None:
+def test_an_example_comes_to_the_numbers_of_its_table(tmp_path: Path, name: str, variant: str) -> None:
     command = [sys.executable, str(EXAMPLES / "run.py"), name, variant, "--dir", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,6 +96,8 @@ def test_an_example_runs_to_its_end(tmp_path: Path, name: str, variant: str) -> 
         variant
     ]
     assert end["final_pass"] == (1 if variant.endswith("ensemble") else passes["num_passes"])
+    table = shown((EXAMPLES / name / "README.md").read_text(encoding="utf-8"), variant)
+    assert differing(table, store.parents[1] / SITES[0]) == []
     if name == "clif-demo":
         _nothing_but_models_and_summaries_left(store)
 
