@@ -25,7 +25,7 @@ class Cell:
 
     Attributes:
         site: whose; "mean" for the mean of all.
-        what: "alone", "global" or "patients".
+        what: "alone", "global", "patients", or "KB" for the final model's size.
         pass_id: of which global; None for the last one.
         value: as the README shows it.
     """
@@ -68,7 +68,9 @@ def _by_variant(header: list[str], row: list[str], variant: str) -> Iterator[Cel
     site = ""
     for heading, text in zip(header[1:], row[1:], strict=True):
         site = heading.removesuffix(" alone") if heading.endswith(" alone") else site
-        if heading != "model":
+        if heading == "model":
+            yield Cell(MEAN, "KB", None, float(text.removesuffix(" KB")))
+        else:
             yield Cell(site, "alone" if heading.endswith(" alone") else "global", None, float(text))
 
 
@@ -81,7 +83,7 @@ def differing(cells: list[Cell], project: Path) -> list[str]:
     for cell in cells:
         sites = list(ran) if cell.site == MEAN else [cell.site]
         value = fmean(_value(status, site, ran[site], cell) for site in sites)
-        if abs(value - cell.value) >= _HALF_A_DIGIT:
+        if abs(value - cell.value) >= (0.6 if cell.what == "KB" else _HALF_A_DIGIT):
             lines.append(f"{cell} came out as {value:.4f}")
     return lines
 
@@ -90,6 +92,8 @@ def _value(status: RunStatus, site: str, found: SiteScores, cell: Cell) -> float
     if cell.what == "patients":
         (count,) = {own.n_samples for one in status.passes for own in one.sites if own.site == site}
         return count
+    if cell.what == "KB":
+        return [one.global_.model_bytes for one in status.passes if one.global_ is not None][-1] / 1000
     if cell.what == "alone":
         assert found.alone is not None
         return found.alone
