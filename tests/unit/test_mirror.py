@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -276,75 +274,7 @@ def test_a_broken_list_of_nonces_is_an_empty_one(mirror: Mirror) -> None:
     assert mirror.nonces("global") == ("next",)
 
 
-# -- disks that refuse -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """256 KB of room. Root may mount it; elsewhere the limit of a process's files stands in for it."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    if sys.platform != "linux" or os.geteuid() != 0 or subprocess.run(command, check=False).returncode:
-        pytest.skip("needs root on Linux to mount a small disk")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_a_full_disk_is_named_and_leaves_nothing_half_written(small_disk: Path) -> None:
-    mirror = Mirror(small_disk / "trial")
-    stage = staged(mirror)
-    room = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
-    (small_disk / "other.bin").write_bytes(b"x" * room)
-    with pytest.raises(DiskError, match="disk is full") as refused:
-        mirror.seal(stage, seal_for(b"weights"))
-    assert "Free space" in refused.value.hint
-    assert mirror.sealed(REF) is None
-    assert not (mirror.root / REF.folder).exists()
-    assert "metrics.json" not in " ".join(files(small_disk))
-    (small_disk / "other.bin").unlink()
-    assert mirror.seal(stage, seal_for(b"weights")).model.read_bytes() == b"weights"
-
-
-def test_a_full_disk_refuses_a_document_and_keeps_the_old_one(small_disk: Path) -> None:
-    mirror = Mirror(small_disk / "trial")
-    mirror.keep("global/DONE.json", b"old")
-    room = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
-    (small_disk / "other.bin").write_bytes(b"x" * room)
-    with pytest.raises(DiskError, match="disk is full"):
-        mirror.keep("global/DONE.json", b"new" * 5000)
-    assert mirror.read("global/DONE.json") == b"old"
-
-
 def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "stitch_store").write_bytes(b"")
     with pytest.raises(DiskError, match="stitch_store"):
         Mirror(tmp_path / "stitch_store" / "trial").stage(REF)
-
-
-@pytest.fixture
-def read_only(small_disk: Path) -> Iterator[Path]:
-    """A disk that was mounted without the right to write."""
-    sealed(Mirror(small_disk / "trial"))
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    yield small_disk
-    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-
-
-def test_a_read_only_mirror_is_named_and_can_still_be_read(read_only: Path) -> None:
-    mirror = Mirror(read_only / "trial")
-    assert mirror.sealed(REF) is not None
-    for attempt in (
-        lambda: mirror.stage(PassRef(2, "nu")),
-        lambda: mirror.keep("global/DONE.json", b"new"),
-        lambda: mirror.remember_nonce("global", "mine"),
-        lambda: mirror.incoming(PassRef(2)),
-        lambda: mirror.set_aside(REF),
-    ):
-        with pytest.raises(DiskError, match="cannot write") as refused:
-            attempt()
-        assert "writable" in refused.value.hint
-    with pytest.raises(DiskError, match="cannot write"), mirror.lock("sites/nu"):
-        pass
