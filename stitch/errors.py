@@ -72,9 +72,16 @@ class StoreDenied(StoreError):
 
 
 class NotFound(StoreError):
-    """The key, or the container or folder that should hold it, does not exist."""
+    """The key does not exist."""
 
     exit_code = 23
+
+
+class StoreMissing(NotFound):
+    """The container or folder that should hold the keys does not exist: nothing is known of any key."""
+
+    exit_code = 27
+    default_hint = "Check the store URL or path; the lead creates the container or folder once."
 
 
 class AlreadyExists(StoreError):

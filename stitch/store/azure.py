@@ -23,7 +23,7 @@ from stitch.store.azure_download import Fetch, Part
 from stitch.store.azure_errors import Scene, response_date, translate
 from stitch.store.azure_read import entry_in, pieces, pinned, span
 from stitch.store.azure_sas import Need
-from stitch.store.azure_upload import only, stage, unless_present
+from stitch.store.azure_upload import left_blocks, only, stage, unless_present
 from stitch.store.base import Entry, Match, Mode, Progress, Traits
 from stitch.store.disk import own_disk, part_of, replace_file
 from stitch.store.keys import check_key
@@ -204,8 +204,10 @@ class AzureStore:
         progress: Progress | None,
     ) -> Entry:
         with self._telling(f"push {key}", _need(mode)):
-            self._refuse_early(key, mode)
-            staged = stage(blob, src, connections=self._connections, progress=progress)
+            left = left_blocks(blob)
+            if left is not None or mode != "create":
+                self._refuse_early(key, mode)
+            staged = stage(blob, src, left=left or {}, connections=self._connections, progress=progress)
         _require_digest(src, key, staged.digest, digest)
         with self._telling(f"push {key}", _need(mode), visible_write=True):
             answer = blob.commit_block_list(

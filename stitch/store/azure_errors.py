@@ -24,6 +24,7 @@ from stitch.errors import (
     OutcomeUnknown,
     StoreDenied,
     StoreError,
+    StoreMissing,
     StoreUnavailable,
 )
 from stitch.store.azure_sas import Need, explain_refusal
@@ -90,7 +91,7 @@ def _from_answer(error: HttpResponseError, scene: Scene) -> StoreError:
         cause, hint = explain_refusal(scene.token, at=_answered_at(response), need=scene.need, code=code)
         return StoreDenied(f"{scene.what}: {cause}", hint=hint)
     if code in _MISSING_CONTAINER or (status == 404 and code in ("404", "ResourceNotFound")):
-        return NotFound(
+        return StoreMissing(
             f"the container {scene.container} does not exist in {scene.place}",
             hint="Check the container's name in the store URL; the lead creates the container once.",
         )

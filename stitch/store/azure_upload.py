@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobBlock, BlobClient
 
 from stitch.errors import DiskError
+from stitch.store.azure_answers import error_code
 from stitch.store.base import Progress
 from stitch.store.disk import own_disk
 
@@ -43,17 +44,25 @@ class Staged:
     sent: int
 
 
-def stage(blob: BlobClient, src: Path, *, connections: int, progress: Progress | None) -> Staged:
+def stage(
+    blob: BlobClient, src: Path, *, left: Mapping[str, int], connections: int, progress: Progress | None
+) -> Staged:
     """Uploads the blocks of a file that the service does not hold already.
 
     A block's id is the hash of the file up to its end, so an interrupted upload of the same bytes
     finds its blocks, and blocks of other bytes are never taken for them.
 
+    Args:
+        blob: what the blocks are for.
+        src: the file.
+        left: sizes of the blocks that earlier tries left, by id.
+        connections: blocks under way at a time.
+        progress: told of all bytes that are there, those of earlier tries included.
+
     Raises:
         DiskError: the file cannot be read.
         AzureError: a block failed; what was staged stays for the next try.
     """
-    present = _present_blocks(blob)
     digest = hashlib.sha256()
     blocks: list[BlobBlock] = []
     size = sent = done = 0
@@ -76,7 +85,7 @@ def stage(blob: BlobClient, src: Path, *, connections: int, progress: Progress |
             block = _block_id(digest.digest(), len(blocks))
             blocks.append(BlobBlock(block))
             size += len(data)
-            if present.get(block) == len(data):
+            if left.get(block) == len(data):
                 done += len(data)
                 continue
             sent += 1
@@ -102,13 +111,19 @@ def _stage_block(blob: BlobClient, block: str, data: bytes) -> None:
     blob.stage_block(block, data, length=len(data), validate_content="md5")
 
 
-def _present_blocks(blob: BlobClient) -> dict[str, int]:
-    """Blocks that an earlier try left, by id. Without the right to read them, none."""
+def left_blocks(blob: BlobClient) -> dict[str, int] | None:
+    """Sizes of the blocks that earlier tries left, by id; without the right to read them, none.
+
+    Returns:
+        None where the service knows neither such a blob nor blocks for one: nothing else need be asked.
+    """
     try:
         _, uncommitted = blob.get_block_list("uncommitted")
     except HttpResponseError as error:
-        if error.status_code in (401, 403, 404):
+        if error.status_code in (401, 403):
             return {}
+        if error_code(error) == "BlobNotFound":
+            return None
         raise
     return {str(block.id): int(block.size or 0) for block in uncommitted}
 

@@ -78,7 +78,7 @@ class Store(Protocol):
         """The key's entry, or None when it does not exist.
 
         Raises:
-            NotFound: the container or root folder itself is missing.
+            StoreMissing: the container or root folder itself is not there.
             StoreDenied: the credential may not read.
             StoreUnavailable: no usable answer.
         """
@@ -88,7 +88,7 @@ class Store(Protocol):
         """Entries whose key starts with `prefix` (a string prefix, any depth), sorted by key.
 
         Raises:
-            NotFound: the container or root folder itself is missing.
+            StoreMissing: the container or root folder itself is not there.
             StoreDenied, StoreUnavailable: as for `stat`.
         """
         ...
@@ -101,7 +101,7 @@ class Store(Protocol):
         transferred, `to` is left as it is, and the entry returned has that etag.
 
         Raises:
-            NotFound: no such key.
+            NotFound: no such key; as StoreMissing, no container or root folder.
             DiskError: `to` cannot be written.
             StoreDenied, StoreUnavailable: as for `stat`.
         """
@@ -120,7 +120,7 @@ class Store(Protocol):
             DiskError: `src` cannot be read.
             AlreadyExists: "create" met a key, or `Match` met another version or none.
             OutcomeUnknown: the reply was lost (the caller reads back, law 5).
-            NotFound: the container or root folder itself is missing.
+            StoreMissing: the container or root folder itself is not there.
             StoreDenied, StoreUnavailable: as for `stat`.
         """
         ...

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stitch.clock import Clock, SystemClock
-from stitch.errors import AlreadyExists, DigestMismatch, NotFound, StoreUnavailable
+from stitch.errors import AlreadyExists, DigestMismatch, NotFound, StoreMissing, StoreUnavailable
 from stitch.files import sync_folder
 from stitch.store.base import Entry, Match, Mode, Progress, Traits
 from stitch.store.conflicts import Conflict, find_conflicts
@@ -60,7 +60,7 @@ class FolderStore:
         """Tried out on the folder at first use.
 
         Raises:
-            NotFound: the root folder is missing.
+            StoreMissing: the root folder is not there.
         """
         self._require_root()
         return Traits(
@@ -165,7 +165,7 @@ class FolderStore:
         with share_errors("read", str(self._root)):
             if self._root.is_dir():
                 return
-        raise NotFound(
+        raise StoreMissing(
             f"the store folder {self._root} does not exist",
             hint="Check the path, and that the share is mounted; the lead creates the folder once.",
         )

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from stitch import layout
-from stitch.errors import BadDocument, EgressRefused, NotFound, StoreDenied
+from stitch.errors import BadDocument, EgressRefused, NotFound, StoreDenied, StoreMissing
 from stitch.files import disk, retried
 from stitch.store.base import Entry, Mode, Progress, Store, Traits
 
@@ -115,10 +115,10 @@ class Lanes:
             guard = _Limit(path, limit)
             try:
                 entry = store.pull(key, to, unless=unless, progress=guard)
+            except StoreMissing:
+                raise
             except NotFound:
-                if store.stat(key) is None:  # raises where the container itself is missing
-                    return None
-                entry = store.pull(key, to, unless=unless, progress=guard)  # it appeared in between
+                return None
             if unless and entry.etag == unless:
                 return self._relative(entry), b""
             if entry.size > limit:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from stitch.errors import AlreadyExists, DigestMismatch, DiskError, NotFound, StoreError
+from stitch.errors import AlreadyExists, DigestMismatch, DiskError, NotFound, StoreError, StoreMissing
 from stitch.store.base import Entry, Match, Mode, Store
 
 _SLACK = timedelta(seconds=3)
@@ -312,5 +312,5 @@ class StoreContract:
             lambda: missing.push(source, "a", mode="create"),
             lambda: missing.push(source, "a", mode="replace"),
         ):
-            with pytest.raises(NotFound, match="does not exist"):
+            with pytest.raises(StoreMissing, match="does not exist"):
                 act()
