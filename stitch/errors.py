@@ -74,13 +74,13 @@ class StoreDenied(StoreError):
 class NotFound(StoreError):
     """The key does not exist."""
 
-    exit_code = 23
+    exit_code = 27
 
 
 class StoreMissing(NotFound):
     """The container or folder that should hold the keys does not exist: nothing is known of any key."""
 
-    exit_code = 27
+    exit_code = 23
     default_hint = "Check the store URL or path; the lead creates the container or folder once."
 
 
