@@ -16,6 +16,7 @@ from azure.storage.blob import ContainerClient, ContainerSasPermissions, generat
 
 from stitch.errors import ConfigError
 from stitch.store.azure_read import Reader, Signed
+from stitch.store.disk import CHUNK
 from stitch.store.tls import proxy_for, seen_issuer, trust, trusting_session
 
 API_VERSION = "2026-06-06"
@@ -25,7 +26,6 @@ _SCOPE = "https://storage.azure.com/.default"
 _READ_TOKEN_LIFE = timedelta(days=1)
 _CONNECT_TIMEOUT = 20
 _READ_TIMEOUT = 60
-_NETWORK_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def connect(
         session=trusting_session(trust(bundle), connections=connections + 2),
         connection_timeout=_CONNECT_TIMEOUT,
         read_timeout=_READ_TIMEOUT,
-        connection_data_block_size=_NETWORK_CHUNK,
+        connection_data_block_size=CHUNK,
     )
     client = ContainerClient(
         identity.endpoint,

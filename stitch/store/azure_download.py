@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from io import RawIOBase
+from io import FileIO, RawIOBase
 from pathlib import Path
 
 from stitch.clock import Clock
@@ -24,6 +24,9 @@ from stitch.store.disk import CHUNK, own_disk
 
 Fetch = Callable[[int, int], Generator[bytes, None, None]]
 """Gives exactly the bytes at (offset, length) of the version, in pieces."""
+
+_Hashing = Callable[[bytes | memoryview], None]
+"""Takes the next bytes of the file, in order."""
 
 _FAST = 64 * 1024 * 1024
 """Bytes a second that one connection must bring, or others are opened beside it."""
@@ -107,37 +110,58 @@ class Part:
             DiskError: the part cannot be read or written.
         """
         digest = hashlib.sha256()
-        reading = own_disk("read", self._path)
-        with reading:
-            stream = self._path.open("rb")
         pool = ThreadPoolExecutor(connections, thread_name_prefix="stitch-down")
 
         def send(segment: _Segment) -> None:
-            pool.submit(self._fetch, fetch, segment, progress)
+            # The first stretch is hashed as it comes: to read it back costs a fast line a third.
+            hashed = digest.update if segment.start == 0 else None
+            pool.submit(self._fetch, segment, pieces, hashed, arrived)
+
+        def pieces(segment: _Segment) -> Generator[bytes, None, None]:
+            return fetch(segment.here, segment.end - segment.here)
+
+        def arrived() -> None:
+            if progress:
+                progress(self._here(), self._entry.size)
+            self._split_if_slow(connections, send)
 
         self._began, self._had = self._clock.monotonic(), self._here()
-        for segment in self._segments:
-            send(segment)
+        with own_disk("read", self._path):
+            stream = self._path.open("rb", buffering=0)  # a buffer would keep what had not come yet
         try:
             with stream:
-                position = 0
-                while position < self._entry.size:
-                    here = self._wait_behind(position)
-                    self._split_if_slow(connections, send)
-                    while position < here:
-                        with reading:
-                            chunk = stream.read(min(CHUNK, here - position))
-                        if not chunk:
-                            raise DiskError(f"{self._path} became shorter while it was filled")
-                        digest.update(chunk)
-                        position += len(chunk)
+                self._hash_all(stream, digest.update, send)
         finally:
-            self._stopped = True
+            with self._moved:
+                self._stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
             with self._moved:
                 self._note()
         self._raise_failure()
         return digest.hexdigest()
+
+    def _hash_all(self, stream: FileIO, update: _Hashing, send: Callable[[_Segment], None]) -> None:
+        """Sends every segment on its way and hashes the whole, in order."""
+        front, *rest = self._segments
+        for segment in rest:
+            send(segment)
+        self._hash(stream, update, front.here)  # what an earlier pull left
+        send(front)
+        position = self._wait_for(front)
+        stream.seek(position)
+        while position < self._entry.size:
+            here = self._wait_behind(position)
+            self._hash(stream, update, here - position)
+            position = here
+
+    def _hash(self, stream: FileIO, update: _Hashing, length: int) -> None:
+        while length > 0:
+            with own_disk("read", self._path):
+                chunk = stream.read(min(CHUNK, length))
+            if not chunk:
+                raise DiskError(f"{self._path} became shorter while it was filled")
+            update(chunk)
+            length -= len(chunk)
 
     def discard(self) -> None:
         """Forgets the part: its bytes are not what the version should hold."""
@@ -150,6 +174,14 @@ class Part:
 
     def _here(self) -> int:
         return sum(segment.here - segment.start for segment in self._segments)
+
+    def _wait_for(self, segment: _Segment) -> int:
+        """Waits until a segment is whole; returns where it ends, which a split may have moved."""
+        with self._moved:
+            while segment.here < segment.end:
+                self._raise_failure()
+                self._moved.wait()
+            return segment.end
 
     def _wait_behind(self, position: int) -> int:
         """Waits until a byte at `position` has arrived; returns up to where there is no gap."""
@@ -164,63 +196,73 @@ class Part:
     def _split_if_slow(self, connections: int, send: Callable[[_Segment], None]) -> None:
         """Halves the longest missing stretch until every connection has one."""
         passed = self._clock.monotonic() - self._began
-        with self._moved:
-            if passed < _PATIENCE or (self._here() - self._had) / passed >= _FAST:
+        if self._stopped or passed < _PATIENCE or (self._here() - self._had) / passed >= _FAST:
+            return
+        while True:
+            missing = [found for found in self._segments if found.here < found.end]
+            longest = max(missing, key=lambda found: found.end - found.here, default=None)
+            if longest is None or len(missing) >= connections:
                 return
-            while True:
-                missing = [found for found in self._segments if found.here < found.end]
-                longest = max(missing, key=lambda found: found.end - found.here, default=None)
-                if longest is None or len(missing) >= connections:
-                    return
-                middle = longest.here + (longest.end - longest.here) // 2
-                if longest.end - middle < _SEGMENT:
-                    return
-                fresh = _Segment(middle, middle, longest.end)
-                longest.end = middle
-                self._segments.insert(self._segments.index(longest) + 1, fresh)
-                send(fresh)
+            middle = longest.here + (longest.end - longest.here) // 2
+            if longest.end - middle < _SEGMENT:
+                return
+            fresh = _Segment(middle, middle, longest.end)
+            longest.end = middle
+            self._segments.insert(self._segments.index(longest) + 1, fresh)
+            send(fresh)
 
     def _raise_failure(self) -> None:
         if self._failure:
             raise self._failure
 
-    def _fetch(self, fetch: Fetch, segment: _Segment, progress: Progress | None) -> None:
+    def _fetch(
+        self,
+        segment: _Segment,
+        fetch: Callable[[_Segment], Generator[bytes, None, None]],
+        hashed: _Hashing | None,
+        arrived: Callable[[], None],
+    ) -> None:
         try:
-            self._fetch_segment(fetch, segment, progress)
+            if segment.here < segment.end:
+                self._fetch_segment(segment, fetch(segment), hashed, arrived)
         except BaseException as error:  # noqa: BLE001  it is raised in the thread that waits
             with self._moved:
                 self._failure = self._failure or error
                 self._moved.notify_all()
 
-    def _fetch_segment(self, fetch: Fetch, segment: _Segment, progress: Progress | None) -> None:
-        with self._moved:
-            offset, missing = segment.here, segment.end - segment.here
-        if not missing:
-            return
+    def _fetch_segment(
+        self,
+        segment: _Segment,
+        pieces: Generator[bytes, None, None],
+        hashed: _Hashing | None,
+        arrived: Callable[[], None],
+    ) -> None:
         writing = own_disk("write", self._path)
         with writing:
             sink = self._path.open("r+b", buffering=0)
-            sink.seek(offset)
-        with sink, closing(fetch(offset, missing)) as pieces:
+            sink.seek(segment.here)
+        with sink, closing(pieces):
             for piece in pieces:
                 if self._stopped:
                     return
                 with writing:
                     _write(sink, piece)
-                if self._arrived(segment, len(piece), progress):
-                    break
+                with self._moved:
+                    whole = self._count(segment, piece, hashed)
+                    arrived()
+                if whole:
+                    return
 
-    def _arrived(self, segment: _Segment, length: int, progress: Progress | None) -> bool:
+    def _count(self, segment: _Segment, piece: bytes, hashed: _Hashing | None) -> bool:
         """Counts a piece; whether the segment is whole, which a split may have made shorter."""
-        with self._moved:
-            segment.here = min(segment.here + length, segment.end)
-            whole = segment.here == segment.end
+        taken = min(len(piece), segment.end - segment.here)
+        if hashed:
+            hashed(memoryview(piece)[:taken])
+        segment.here += taken
+        whole = segment.here == segment.end
+        if whole or self._here() - self._noted >= _NOTE_EVERY:
+            self._note()
             self._moved.notify_all()
-            here = self._here()
-            if here - self._noted >= _NOTE_EVERY or whole:
-                self._note()
-            if progress:
-                progress(here, self._entry.size)
         return whole
 
     def _note(self) -> None:

@@ -20,10 +20,10 @@ from stitch.store.azure_answers import error_code
 from stitch.store.base import Progress
 from stitch.store.disk import own_disk
 
-BLOCK = 16 * 1024 * 1024
+BLOCK = 8 * 1024 * 1024
 """Bytes of a block. Each costs the server time, and up to four are in memory at once."""
 
-_UNDER_WAY = 3
+_UNDER_WAY = 4
 """Blocks sent at a time, at most: more bring nothing on a fast line (measured) and cost memory."""
 
 

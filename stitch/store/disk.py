@@ -12,8 +12,9 @@ from typing import IO, BinaryIO
 
 from stitch.files import disk_error, retried
 
-CHUNK = 1 << 20
-"""Bytes read at a time: large enough that hashing, not the loop, is what costs."""
+CHUNK = 1 << 18
+"""Bytes moved at a time: memory of a MiB at once is asked of the system and cleared anew each time, which
+costs a large transfer up to half as much again (measured)."""
 
 
 class own_disk(AbstractContextManager[None]):  # noqa: N801  a verb at its call: `with own_disk("read", path)`

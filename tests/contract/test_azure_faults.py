@@ -14,6 +14,7 @@ import pytest
 from stitch.clock import SystemClock
 from stitch.errors import AlreadyExists, OutcomeUnknown, StoreUnavailable
 from stitch.store import Match, Mode, RetryingStore, Store, StoreOptions, open_store
+from stitch.store.azure_upload import BLOCK
 from stitch.testing.azurite import Azurite
 from stitch.testing.fault_proxy import FaultProxy, Rule
 
@@ -118,7 +119,7 @@ def test_a_lost_reply_beside_foreign_bytes_is_a_conflict(
 def test_an_upload_cut_in_the_middle_resends_only_what_was_lost(
     store: RetryingStore, proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    source = _file(tmp_path, 145 * MIB)
+    source = _file(tmp_path, 9 * BLOCK + MIB)
     proxy.add(Rule("reset_request", "PUT", containing="comp=block&", skip=4))
     store.push(source, "a", mode="create")
     store.pull("a", tmp_path / "out")

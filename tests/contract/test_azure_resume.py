@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from stitch.store import StoreOptions, open_store
+from stitch.store.azure_upload import BLOCK
 from stitch.testing.azurite import Azurite
 from stitch.testing.fault_proxy import FaultProxy, Rule
 
@@ -78,7 +79,7 @@ def test_an_upload_killed_with_sigkill_restages_only_missing_blocks(
         assert store.stat("a/model") is None, "nothing is visible before the whole is"
         before = proxy.count("PUT", "comp=block&")
         entry = store.push(source, "a/model", mode="create")
-        assert proxy.count("PUT", "comp=block&") - before == SIZE // (16 * MIB) - 2
+        assert proxy.count("PUT", "comp=block&") - before == SIZE // BLOCK - 2
         assert entry.digest == hashlib.sha256(source.read_bytes()).hexdigest()
         assert store.pull("a/model", tmp_path / "out").digest == entry.digest
 
