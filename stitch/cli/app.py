@@ -11,10 +11,12 @@ import typer
 from stitch.cli.crash import complain, report_crash
 from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
+from stitch.cli.end import end
 from stitch.cli.init import init
 from stitch.cli.log import log
 from stitch.cli.run import run
 from stitch.cli.setup import setup
+from stitch.cli.sites import sites
 from stitch.cli.status import status
 from stitch.cli.step import step
 from stitch.cli.try_hook import try_hook
@@ -60,8 +62,10 @@ for _name, _verb in (
     ("step", step),
     ("status", status),
     ("log", log),
+    ("end", end),
 ):
     app.command(_name)(_verb)
+app.add_typer(sites, name="sites")
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import secrets
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from stitch import layout
-from stitch.client.journal import Journal, Listener, Step
+from stitch.client.journal import Journal, Step
 from stitch.client.lanes import open_lanes
 from stitch.client.seat import Seat
+from stitch.client.setup import Runner, Setup
 from stitch.client.trail import Trail
-from stitch.clock import Clock, SystemClock
 from stitch.config import Settings, config_facts, config_sha256, differences, reload_urls
 from stitch.errors import (
     ConfigError,
@@ -28,7 +23,6 @@ from stitch.errors import (
     Stopped,
     StoreUnavailable,
 )
-from stitch.hooks.call import HookCall, HookResult
 from stitch.hooks.runner import HookRunner
 from stitch.hooks.spec import hooks_sha256
 from stitch.layout import PassRef
@@ -40,62 +34,12 @@ from stitch.store.location import parse_location
 from stitch.store.place import check_place
 from stitch.sync.documents import D, Documents, Stored
 from stitch.sync.events import Events
-from stitch.sync.heart import Heart
 from stitch.sync.lease import Identity
 from stitch.sync.passes import Limits, Passes
 from stitch.sync.status import Status
 from stitch.version import __version__
 from stitch.views import words
 from stitch.wire import MAX_BYTES, Manifest, sha256
-
-
-class Runner(Protocol):
-    """Runs a hook: `HookRunner` in a child process, `FunctionRunner` in this one."""
-
-    def run(
-        self,
-        call: HookCall,
-        *,
-        stop: threading.Event | None = None,
-        on_line: Callable[[str], None] | None = None,
-    ) -> HookResult:
-        """Run the hook and check what it gave back."""
-        ...
-
-    def end_survivor(self, work_dir: Path) -> bool:
-        """End a hook that an earlier process left running there; whether there was one."""
-        ...
-
-
-@dataclass(slots=True)
-class Setup:
-    """What an actor is built from where it is not built from its project folder.
-
-    Attributes:
-        clock: this machine's clocks.
-        stop: set to end waits, transfers' retries and running hooks.
-        listeners: told of every note.
-        lanes: opened stores, instead of those of the settings' URLs.
-        runner: runs hooks.
-        mirror: the mirror to work in, instead of the settings' folder.
-        heart: makes what beats for a lane; `Heart` has a thread of its own.
-        readers: how many lanes the lead looks at side by side.
-        host: this machine's name, one half of who we are (law 10).
-        take_over: claim lanes that somebody seems to hold.
-        environ: the process environment, for reading `.env` anew.
-    """
-
-    clock: Clock = field(default_factory=SystemClock)
-    stop: threading.Event = field(default_factory=threading.Event)
-    listeners: Sequence[Listener] = ()
-    lanes: Lanes | None = None
-    runner: Runner | None = None
-    mirror: Mirror | None = None
-    heart: Callable[..., Heart] = Heart
-    readers: int = 8
-    host: str = field(default_factory=platform.node)
-    take_over: bool = False
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
 class Actor:
@@ -149,6 +93,13 @@ class Actor:
         before = self.settings
         self.settings = reload_urls(before, self._setup.environ)
         if self._setup.lanes is None and self.settings.environ != before.environ:
+            self.use(open_lanes(self.settings, clock=self.clock, stop=self.stop))
+
+    def reach(self, sites: Iterable[str]) -> None:
+        """Open the stores of sites that joined the roster after this process began."""
+        unknown = tuple(site for site in sites if not self.lanes.has(layout.site_lane(site)))
+        if unknown and self._setup.lanes is None:
+            self.settings = reload_urls(self.settings, self._setup.environ, also=unknown)
             self.use(open_lanes(self.settings, clock=self.clock, stop=self.stop))
 
     # -- who we are ------------------------------------------------------------------------------

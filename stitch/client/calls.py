@@ -90,6 +90,38 @@ def evaluate_call(settings: Settings, stage: Stage, *, spec: HookSpec, model: Pa
     )
 
 
+def diagnose_call(
+    settings: Settings, stage: Stage, *, spec: HookSpec, candidate: Path, base: Path, pass_id: int
+) -> HookCall:
+    """Look at the candidate for global `pass_id` before it is sealed; makes no model.
+
+    Args:
+        settings: the lead's.
+        stage: the aggregation's; its inputs are readable.
+        spec: the hook.
+        candidate: a copy of the candidate.
+        base: the previous global's model file.
+        pass_id: the global to be.
+    """
+    return HookCall(
+        hook="diagnose",
+        spec=spec,
+        root=settings.root,
+        required={"candidate_path": str(candidate), "global_path": str(base)},
+        optional={
+            "pass_id": pass_id,
+            "config": hook_config(settings),
+            "site_dir": str(stage.inputs_dir),
+            "data_dir": str(settings.data_dir),
+        },
+        out_path=None,
+        work_dir=stage.work_dir,
+        log_path=Trail(settings.runs_dir).log(pass_id, "diagnose"),
+        timeout_s=_timeout(settings),
+        default_n_samples=0,
+    )
+
+
 def _call(
     settings: Settings,
     hook: HookName,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from stitch.client.actor import Setup
 from stitch.client.lead import LeadVerbs
+from stitch.client.setup import Setup
 from stitch.config import load_settings, require_urls
 
 

@@ -47,7 +47,8 @@ def open_lanes(settings: Settings, *, clock: Clock, stop: threading.Event) -> La
     own = layout.site_lane(settings.site)
     heartbeat = _container(urls.heartbeat, f"{settings.run_id}/{layout.heartbeat(own)}")
     heartbeats = {own: store(heartbeat)} if heartbeat not in ("", urls.site) else {}
-    return Lanes(settings.run_id, stores, heartbeats, outbox=settings.output_dir / "final_no_phi")
+    rest = store(urls.rest) if urls.rest else None
+    return Lanes(settings.run_id, stores, heartbeats, outbox=settings.output_dir / "final_no_phi", rest=rest)
 
 
 def _container(url: str, key: str) -> str:

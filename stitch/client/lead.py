@@ -42,14 +42,15 @@ class LeadVerbs(RecordVerbs):
     def all_completed(self, pass_id: int, expected: Iterable[str]) -> bool:
         """Whether every expected site has sealed its pass in the store (a seal implies `completed`)."""
         expected = list(expected)
-        return set(expected) <= self.watch.ready(pass_id, expected).sealed.keys()
+        return set(expected) <= self.watch.ready(self.attempt_of(pass_id)[0], expected).sealed.keys()
 
     def refresh_site_status(self, pass_id: int) -> dict[str, str]:
         """Roll events and heartbeats up into orchestration's `site_status`."""
         roster = self.roster()
-        ready = self.watch.ready(pass_id, roster.expected)
-        status = self.watch.status(pass_id, roster.expected, ready=ready)
-        self.publish_orchestration(LeadView(roster, pass_id - 1, status))
+        round_, _ = self.attempt_of(pass_id)
+        ready = self.watch.ready(round_, roster.expected_in(pass_id))
+        status = self.watch.status(roster.expected_in(pass_id), ready=ready)
+        self.publish_orchestration(LeadView(roster, pass_id - 1, status, attempt=round_.attempt))
         return status
 
     def wait_for_all_expected(self, pass_id: int) -> list[Status]:
@@ -66,11 +67,12 @@ class LeadVerbs(RecordVerbs):
         outcomes = []
         inputs = []
         try:
-            expected = self.roster().expected
+            expected = self.roster().expected_in(pass_id)
         except StoreUnavailable:
             return [Status.FAILED for _ in self.settings.sites]
+        round_, _ = self.attempt_of(pass_id)
         for site in expected:
-            ref = PassRef(pass_id, site)
+            ref = round_.ref(site)
             outcomes.append(self.attempt(partial(self._pull_one, ref), what=ref.folder))
             sealed = self.mirror.sealed(ref)
             inputs += [sealed] if sealed else []
@@ -212,8 +214,11 @@ class LeadVerbs(RecordVerbs):
             )
         base = self.require_global(ref.number - 1)
         roster = self.roster()
-        inputs = [self.mirror.sealed(PassRef(ref.number, site)) for site in roster.expected]
-        verdict = self.write_verdict(ref.number, roster, inputs=[one for one in inputs if one], excluded={})
+        round_, closed = self.attempt_of(ref.number)
+        inputs = [self.mirror.sealed(round_.ref(site)) for site in roster.expected_in(ref.number)]
+        verdict = closed or self.close_attempt(
+            round_, roster, inputs=[one for one in inputs if one], excluded={}
+        )
         n_samples = sum(one.n_samples for one in verdict.doc.inputs)
         call = aggregate_call(
             self.settings,

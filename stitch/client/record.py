@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from stitch import layout
 from stitch.client.site import SiteVerbs
 from stitch.errors import ConfigError, DigestMismatch
 from stitch.layout import GLOBAL
 from stitch.mirror import Sealed
-from stitch.rounds import RoundState
+from stitch.rounds import Attempt, RoundState
 from stitch.sync.documents import Stored
-from stitch.wire import Directive, Done, Input, Orchestration, Roster, RosterSite, RoundRecord, Verdict
+from stitch.wire import (
+    MAX_BYTES,
+    Abort,
+    Directive,
+    Done,
+    Input,
+    Orchestration,
+    Phase,
+    Roster,
+    RosterSite,
+    RoundRecord,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +38,26 @@ class LeadView:
         base: the newest global; None before pass 0.
         site_status: a word for every expected site.
         state: the round's state.
-        opened_at: the store's time at which the round opened.
+        opened_at: the store's time at which the attempt opened.
+        attempt: which try of the round.
+        deadline: when time alone will decide, by the store's clock.
     """
 
     roster: Roster
     base: int | None
     site_status: Mapping[str, str] = field(default_factory=dict)
-    state: str = RoundState.OPEN.value
+    state: RoundState = RoundState.OPEN
     opened_at: datetime | None = None
+    attempt: int = 0
+    deadline: datetime | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """What the sites are told is going on."""
+        if self.base is None:
+            return "initializing"
+        busy = (RoundState.AGGREGATING, RoundState.ALIGNING, RoundState.COMMITTING)
+        return "aggregating" if self.state in busy else "training"
 
     def current_pass(self, done: Done | None) -> int:
         """The site pass now wanted; at the end the final one, since nobody trains another."""
@@ -44,7 +69,6 @@ class LeadView:
 class RecordVerbs(SiteVerbs):
     """What the lead writes down; every document is created once, orchestration alone is replaced."""
 
-    _roster: Roster | None = None  # the newest we saw; rosters are never changed
     _orchestration: Stored[Orchestration] | None = None  # as we last saw it in the store
 
     def require_lead(self) -> None:
@@ -61,11 +85,7 @@ class RecordVerbs(SiteVerbs):
 
     def roster(self) -> Roster:
         """The newest roster; the first one is made from `stitch.toml` (lead only)."""
-        newest = self._roster
-        number = newest.number + 1 if newest else 1
-        while self.documents.exists(layout.roster(number)):
-            stored = self.documents.read(layout.roster(number), Roster)
-            newest, number = (stored.doc if stored else newest), number + 1
+        newest = self.newest_roster()
         if newest is None:
             first = Roster.make(
                 run_id=self.settings.run_id,
@@ -73,8 +93,7 @@ class RecordVerbs(SiteVerbs):
                 sites=tuple(RosterSite(site=site) for site in self.settings.sites),
                 created_at=self.clock.now(),
             )
-            newest = self.documents.create(layout.roster(1), first).doc
-        self._roster = newest
+            newest = self._roster = self.documents.create(layout.roster(1), first).doc
         return newest
 
     def require_global(self, pass_id: int) -> Sealed:
@@ -103,7 +122,9 @@ class RecordVerbs(SiteVerbs):
             seed=self.seed(0),
         )
 
-    def record_of(self, verdict: Stored[Verdict], base: Sealed, *, should_stop: bool) -> RoundRecord:
+    def record_of(
+        self, verdict: Stored[Verdict], base: Sealed, *, should_stop: bool, late: Sequence[Input] = ()
+    ) -> RoundRecord:
         """The record of a round that closed, chained to the previous global's seal."""
         return RoundRecord(
             policy=self.settings.policy.require,
@@ -112,29 +133,70 @@ class RecordVerbs(SiteVerbs):
             verdict_sha256=verdict.sha256,
             inputs=verdict.doc.inputs,
             excluded=verdict.doc.excluded,
+            late=tuple(late),
             prev_metrics_sha256=base.sha256,
             seed=self.seed(verdict.doc.pass_id),
             should_stop=should_stop,
         )
 
-    def write_verdict(
-        self, pass_id: int, roster: Roster, *, inputs: Sequence[Sealed], excluded: Mapping[str, str]
+    def close_attempt(
+        self, round_: Attempt, roster: Roster, *, inputs: Sequence[Sealed], excluded: Mapping[str, str]
     ) -> Stored[Verdict]:
-        """Close a round's attempt over these passes; what is there already is used (law 11)."""
+        """Close an attempt over these passes; what is there already is used (law 11)."""
+        stored = self._decide(
+            round_,
+            roster,
+            verdict="closed",
+            inputs=tuple(input_of(sealed, round_.pass_id) for sealed in inputs),
+            excluded=tuple({"site": site, "reason": why} for site, why in sorted(excluded.items())),
+        )
+        if stored.doc.verdict == "closed":
+            sites = ", ".join(one.site for one in stored.doc.inputs)
+            left = "".join(f"; without {one.site}: {one.reason}" for one in stored.doc.excluded)
+            text = f"round {round_.pass_id} closes over {sites}{left}"
+            self.journal.note(GLOBAL, "verdict", text=text, pass_id=round_.pass_id)
+        return stored
+
+    def abort_attempt(
+        self, round_: Attempt, roster: Roster, *, code: str, reason: str, redo: Sequence[str] = ()
+    ) -> Stored[Verdict]:
+        """Give an attempt up; the global stays as it is, and what is sealed stays staged (RFC-0013).
+
+        Returns:
+            The verdict that is there now: somebody may have closed the attempt first (law 11).
+        """
+        stored = self._decide(
+            round_, roster, verdict="aborted", code=code, reason=reason, redo=tuple(sorted(redo))
+        )
+        if stored.doc.verdict == "aborted":
+            text = f"round {round_.pass_id}, attempt {round_.attempt} is given up: {reason}"
+            self.journal.note(GLOBAL, "verdict", text=text, pass_id=round_.pass_id)
+        return stored
+
+    def _decide(self, round_: Attempt, roster: Roster, **fields: Any) -> Stored[Verdict]:
         doc = Verdict.make(
             run_id=self.settings.run_id,
-            pass_id=pass_id,
-            attempt=0,
+            pass_id=round_.pass_id,
+            attempt=round_.attempt,
             roster=roster.number,
-            verdict="closed",
-            inputs=tuple(_input(sealed, pass_id) for sealed in inputs),
-            excluded=tuple({"site": site, "reason": why} for site, why in sorted(excluded.items())),
+            created_at=self.clock.now(),
+            **fields,
+        )
+        path = layout.verdict(round_.pass_id, round_.attempt)
+        return self.told(self.documents.create(path, doc))
+
+    def give_up(self, round_: Attempt, *, code: str) -> None:
+        """End an attempt after it was closed: its global cannot be made (law 11)."""
+        doc = Abort.make(
+            run_id=self.settings.run_id,
+            pass_id=round_.pass_id,
+            attempt=round_.attempt,
+            code=code,
             created_at=self.clock.now(),
         )
-        stored = self.told(self.documents.create(layout.verdict(pass_id, 0), doc))
-        sites = ", ".join(one.site for one in stored.doc.inputs)
-        self.journal.note(GLOBAL, "verdict", text=f"round {pass_id} closes over {sites}", pass_id=pass_id)
-        return stored
+        self.told(self.documents.create(layout.abort(round_.pass_id, round_.attempt), doc))
+        text = f"round {round_.pass_id}, attempt {round_.attempt} is given up: {code}"
+        self.journal.note(GLOBAL, "verdict", text=text, pass_id=round_.pass_id)
 
     def publish_orchestration(self, view: LeadView, *, done: Done | None = None) -> None:
         """Publish the lead's view if it differs from what is there; it never moves backward.
@@ -147,24 +209,25 @@ class RecordVerbs(SiteVerbs):
         there = self._orchestration
         if there is None and self.documents.exists(path):
             there = self.documents.read(path, Orchestration)
-        current = view.current_pass(done)
-        if there is not None and (there.doc.current_pass > current or _complete(there.doc) > bool(done)):
+        if there is not None and _is_ahead(there.doc, view, done=done):
             return
+        current = view.current_pass(done)
         doc = Orchestration.make(
             run_id=self.settings.run_id,
             current_pass=current,
-            phase="complete" if done else ("initializing" if view.base is None else "training"),
+            phase="complete" if done else view.phase,
             directive=Directive(
-                expected=() if done else view.roster.expected,
+                expected=() if done else view.roster.expected_in(current),
                 base=view.base,
                 round_seed=self.seed(current),
                 config=dict(self.settings.hyper),
             ),
             site_status=dict(view.site_status),
             term=self._term(there),
-            attempt=0,
-            state=RoundState.CLOSED.value if done else view.state,
+            attempt=0 if done else view.attempt,
+            state=RoundState.CLOSED.value if done else view.state.value,
             opened_at=view.opened_at,
+            deadline=view.deadline,
             final_pass=done.final_pass if done else None,
             reason=done.reason if done else None,
             created_at=self.clock.now(),
@@ -173,6 +236,24 @@ class RecordVerbs(SiteVerbs):
             # None after a conflict: a rival lead published; the next turn reads what it said.
             there = self.documents.replace(path, doc, etag=there.entry.etag if there else None)
         self._orchestration = there
+
+    def forget_orchestration(self) -> None:
+        """Read it anew at the next look: what was published is news for this process's own loop too."""
+        self._orchestration = None
+
+    def orchestration_moved(self) -> bool:
+        """Whether somebody else published: a rival lead, or a person who changed the roster or ended the run.
+
+        One conditional request.
+        """
+        known = self._orchestration
+        if known is None:
+            return True
+        got = self.lanes.read(layout.orchestration(), limit=MAX_BYTES, unless=known.entry.etag)
+        if got is not None and got[0].etag == known.entry.etag:
+            return False
+        self._orchestration = None
+        return True
 
     def _term(self, there: Stored[Orchestration] | None) -> int:
         """Our term; without the lease, in a finished run, the one published last, so as not to go back."""
@@ -196,11 +277,18 @@ class RecordVerbs(SiteVerbs):
         return done
 
 
-def _complete(doc: Orchestration) -> bool:
-    return doc.phase == "complete"
+def _is_ahead(there: Orchestration, view: LeadView, *, done: Done | None) -> bool:
+    """Whether what is published is newer than the view: orchestration never moves backward."""
+    if done is not None or there.phase == "complete":
+        return there.phase == "complete" and done is None
+    current = view.current_pass(None)
+    if (there.current_pass, there.attempt) != (current, view.attempt):
+        return (there.current_pass, there.attempt) > (current, view.attempt)
+    return there.state in set(RoundState) and RoundState(there.state).rank > view.state.rank
 
 
-def _input(sealed: Sealed, round_: int) -> Input:
+def input_of(sealed: Sealed, round_: int) -> Input:
+    """What verdicts and records say of a site pass that round `round_` meets."""
     seal = sealed.seal
     return Input.model_validate(
         {

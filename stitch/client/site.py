@@ -13,15 +13,19 @@ from stitch.errors import ConfigError, HookOutput, ProtocolError
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, Event, PassRef
 from stitch.mirror import Sealed, Stage
+from stitch.rounds import Attempt
+from stitch.sync.documents import Stored
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.version import __version__
 from stitch.views import words
-from stitch.wire import Done, Orchestration, Seal
+from stitch.wire import Abort, Done, Orchestration, Roster, Seal, Verdict
 
 
 class SiteVerbs(Presence):
     """`pull_global`, `push_local_model` and what stands around them."""
+
+    _roster: Roster | None = None  # the newest we saw; rosters are never changed
 
     # -- paths and settings, as the seed names them ----------------------------------------------
 
@@ -55,6 +59,27 @@ class SiteVerbs(Presence):
         return sealed.model if sealed else self.stage(ref).model_path(self.settings.hooks.model_ext)
 
     # -- looking ---------------------------------------------------------------------------------
+
+    def newest_roster(self) -> Roster | None:
+        """The newest roster; None before the lead has begun the run."""
+        number = self._roster.number + 1 if self._roster else 1
+        while (stored := self.documents.read(layout.roster(number), Roster)) is not None:
+            self._roster, number = stored.doc, number + 1
+        return self._roster
+
+    def attempt_of(self, pass_id: int) -> tuple[Attempt, Stored[Verdict] | None]:
+        """The attempt of a round that is under way, and its verdict if it is closed.
+
+        One request for a round nobody decided yet.
+        """
+        now = Attempt(pass_id)
+        while (stored := self.documents.read(layout.verdict(pass_id, now.attempt), Verdict)) is not None:
+            given_up = self.documents.read(layout.abort(pass_id, now.attempt), Abort)
+            if stored.doc.verdict == "closed" and given_up is None:
+                return now, stored
+            at = given_up.entry.modified if given_up else stored.entry.modified
+            now = now.after(redo=stored.doc.redo, at=at)
+        return now, None
 
     def done(self) -> Done | None:
         """The end marker, once the lead has written it."""
@@ -261,7 +286,7 @@ class SiteVerbs(Presence):
             progress=self.progress(self.lane, "push", pass_id=number),
         )
         if status is Status.CONFLICT:
-            return self.adopt_site_pass(number)
+            return self.adopt_site_pass(sealed.ref)
         if status is Status.UPLOADED:
             size, seconds = sealed.seal.model_bytes, self.clock.monotonic() - begun
             text = f"pass {number}: {words.size(size)} in {seconds:.1f} s, n_samples {sealed.seal.n_samples}"
@@ -273,16 +298,16 @@ class SiteVerbs(Presence):
         self.report(sealed.seal)
         return status
 
-    def adopt_site_pass(self, pass_id: int) -> Status:
+    def adopt_site_pass(self, ref: PassRef) -> Status:
         """Take over the seal that the store holds for our own pass, setting other work aside.
 
         Returns:
             ALREADY_SYNCED, or NO_NEW_PASS while the sealed model is not whole in the store.
         """
-        ref = PassRef(pass_id, self.site)
         status, sealed, aside = self.passes.adopt(ref)
         if aside is not None:
-            self.journal.note(self.lane, "set_aside", text=f"pass {pass_id}: the store has another; {aside}")
+            text = f"pass {ref.number}: the store has another; {aside}"
+            self.journal.note(self.lane, "set_aside", text=text)
         if sealed is None:
             return status
         self.report(sealed.seal)

@@ -11,7 +11,8 @@ from typing import TypeVar
 from stitch import layout
 from stitch.clock import Clock
 from stitch.errors import StoreError
-from stitch.layout import Event, PassRef, What
+from stitch.layout import Event, What
+from stitch.rounds import Attempt
 from stitch.store.lanes import Lanes
 from stitch.views.liveness import LATE
 from stitch.views.site_state import Progress, site_state
@@ -49,16 +50,19 @@ class SiteWatch:
         self._readers = readers
         self._limit = LATE * heartbeat_minutes * 60
         self._every = min(60.0, heartbeat_minutes * 30)
-        self._pass_id = -1
+        self._round: Attempt | None = None
         self._sealed: dict[str, datetime] = {}
         self._status: dict[str, str] = {}
+        self._started: dict[str, datetime] = {}
+        self._unlisted: dict[str, str] = {}
         self._looked: float | None = None
         self._beats: dict[str, tuple[str, float]] = {}
 
-    def ready(self, pass_id: int, expected: Iterable[str]) -> Ready:
-        """Which sites have sealed site pass `pass_id`."""
-        if pass_id != self._pass_id:
-            self._pass_id, self._sealed, self._looked = pass_id, {}, None
+    def ready(self, round_: Attempt, expected: Iterable[str]) -> Ready:
+        """Which sites have sealed the pass that they owe the round."""
+        if round_ != self._round:
+            self._round, self._sealed, self._looked = round_, {}, None
+            self._started = {}
         missing = sorted(set(expected) - self._sealed.keys())
         unreadable: dict[str, str] = {}
         for site, answer in zip(missing, self._ask(self._stat, missing), strict=True):
@@ -72,23 +76,45 @@ class SiteWatch:
         """Ask about a site again: its seal was there and could not be used."""
         self._sealed.pop(site, None)
 
-    def status(self, pass_id: int, expected: Iterable[str], *, ready: Ready) -> dict[str, str]:
+    def refresh(self) -> None:
+        """Look at the sites' events anew at the next question: something is to be decided by them."""
+        self._looked = None
+
+    def started(self, expected: Iterable[str], *, ready: Ready) -> Mapping[str, datetime]:
+        """Who has started or sealed, and since when by the store's clock.
+
+        Where a lane's store has no clock, since this process saw it (law 6).
+        """
+        self._look(sorted(expected), ready)
+        sites = set(expected)
+        begun = {site: since for site, since in self._started.items() if site in sites}
+        return {**ready.sealed, **begun}
+
+    def unlisted(self) -> Mapping[str, str]:
+        """Sites whose events could not be listed at the last look, and why."""
+        return dict(self._unlisted)
+
+    def status(self, expected: Iterable[str], *, ready: Ready) -> dict[str, str]:
         """`site_status` of the orchestration: a word for every expected site.
 
         Lanes of sites not yet done are listed at most twice a heartbeat.
         """
-        now = self._clock.monotonic()
         sites = sorted(expected)
-        due = self._looked is None or now - self._looked >= self._every
-        waiting = [site for site in sites if site not in ready.sealed and site not in ready.unreadable]
-        if due:
-            self._looked = now
-            words = self._ask(lambda site: self._word(site, pass_id), waiting)
-            for site, word in zip(waiting, words, strict=True):
-                self._status[site] = "unreadable" if isinstance(word, StoreError) else str(word)
+        self._look(sites, ready)
         status = {site: self._status.get(site, "never seen") for site in sites}
         status |= dict.fromkeys(ready.sealed, "completed") | dict.fromkeys(ready.unreadable, "unreadable")
         return {site: status[site] for site in sites}
+
+    def _look(self, sites: Sequence[str], ready: Ready) -> None:
+        now = self._clock.monotonic()
+        if self._looked is not None and now - self._looked < self._every:
+            return
+        self._looked, self._unlisted = now, {}
+        waiting = [site for site in sites if site not in ready.sealed and site not in ready.unreadable]
+        for site, word in zip(waiting, self._ask(self._word, waiting), strict=True):
+            self._status[site] = "unreadable" if isinstance(word, StoreError) else str(word)
+            if isinstance(word, StoreError):
+                self._unlisted[site] = str(word)
 
     def _ask(self, question: Callable[[str], A], sites: Sequence[str]) -> list[A | StoreError]:
         def safely(site: str) -> A | StoreError:
@@ -104,11 +130,13 @@ class SiteWatch:
             return list(pool.map(safely, sites))
 
     def _stat(self, site: str) -> datetime | None:
-        entry = self.lanes.stat(PassRef(self._pass_id, site).seal)
+        assert self._round is not None  # noqa: S101  ready() sets it
+        entry = self.lanes.stat(self._round.ref(site).seal)
         return entry.modified if entry else None
 
-    def _word(self, site: str, pass_id: int) -> str:
+    def _word(self, site: str) -> str:
         lane = layout.site_lane(site)
+        pass_id = self._round.pass_id if self._round else 0
         started = failed = 0
         beat: Beat | None = None
         seen = False
@@ -121,10 +149,18 @@ class SiteWatch:
                 beat = self._beat(lane, entry.etag, entry.modified)
             elif key.number == pass_id and key.name == Event.STARTED:
                 started = max(started, key.attempt)
+                self._note_start(site, entry.modified)
             elif key.number == pass_id and key.name == Event.FAILED:
                 failed = max(failed, key.attempt)
         now = Progress(seen, sealed=None, arriving=False, started=started, failed=failed, failure=None)
         return str(site_state(now, beat, wanted=pass_id, finished=False)[0].value)
+
+    def _note_start(self, site: str, modified: datetime) -> None:
+        """The first start of the pass counts; without the store's time, the moment it was seen."""
+        if self.lanes.traits(layout.site_lane(site)).server_time:
+            self._started[site] = min(modified, self._started.get(site, modified))
+        else:
+            self._started.setdefault(site, self.lanes.now(layout.GLOBAL))
 
     def _beat(self, lane: str, etag: str, modified: datetime) -> Beat:
         if self.lanes.traits(lane).server_time:

@@ -99,14 +99,21 @@ def reload_environ(root: Path, base_environ: Mapping[str, str]) -> dict[str, str
     return merged
 
 
-def reload_urls(settings: Settings, base_environ: Mapping[str, str]) -> Settings:
-    """The same settings with the environment and the store URLs read anew (after a 401 or 403).
+def reload_urls(
+    settings: Settings, base_environ: Mapping[str, str], *, also: tuple[str, ...] = ()
+) -> Settings:
+    """The same settings with the environment and the store URLs read anew.
+
+    Args:
+        settings: as they are.
+        base_environ: the process environment; it wins over `.env`.
+        also: sites that the roster has and `stitch.toml` has not.
 
     Raises:
         ConfigError: as `reload_environ`, or a URL cannot be used.
     """
     environ = reload_environ(settings.root, base_environ)
-    urls = store_urls(environ, root=settings.root, site=settings.site, sites=settings.sites)
+    urls = store_urls(environ, root=settings.root, site=settings.site, sites=(*settings.sites, *also))
     return replace(settings, environ=environ, urls=urls)
 
 
@@ -125,6 +132,7 @@ def store_urls(environ: Mapping[str, str], *, root: Path, site: str, sites: tupl
         site=own,
         heartbeat=given.get(STORE_HEARTBEAT) or own,
         lanes={other: url for other, url in lanes.items() if url},
+        rest=base,
     )
 
 

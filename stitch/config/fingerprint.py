@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 
 from stitch.config.settings import Settings
 
@@ -21,7 +20,7 @@ def config_facts(settings: Settings) -> dict[str, object]:
     return {
         "run_id": settings.run_id,
         "num_passes": settings.num_passes,
-        "policy": asdict(settings.policy),
+        "policy": settings.policy.facts,
         "contract": settings.hooks.contract,
         "model_ext": settings.hooks.model_ext,
         "config": dict(settings.hyper),

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from stitch.config import names
 from stitch.config.environment import reload_environ, store_urls
 from stitch.config.explain import explain, nearest
+from stitch.config.policy import policy_of
 from stitch.config.schema import HooksTable, StitchFile
 from stitch.config.secrets import refuse_tokens
-from stitch.config.settings import Egress, Hooks, HookSpec, Policy, Settings, StoreSettings, Transfer
+from stitch.config.settings import Egress, Hooks, HookSpec, Integrity, Settings, StoreSettings, Transfer
 from stitch.config.site_file import SiteFile, find_site_file, needed, read_site_file
 from stitch.config.text import read_text
 from stitch.errors import ConfigError
@@ -61,9 +62,10 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         num_passes=toml.num_passes,
         data_dir=_data_dir(root, file),
         output_dir=_path(root, file.known.get("output_directory") or "output"),
-        policy=Policy(**toml.policy.model_dump(exclude_unset=True)),
+        policy=policy_of(toml.policy, sites=len(sites), file=FILE),
         transfer=Transfer(**toml.transfer.model_dump(exclude_unset=True)),
         hooks=_hooks(toml.hooks),
+        integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
         egress=_egress(toml),
         store=_store(root, toml),
         urls=store_urls(merged, root=root, site=me, sites=sites),
@@ -112,7 +114,7 @@ def _plain(toml: StitchFile) -> dict[str, Any]:
 
 def _hooks(table: HooksTable) -> Hooks:
     given = table.model_dump(exclude_unset=True)
-    for hook in ("train", "aggregate", "evaluate"):
+    for hook in ("train", "aggregate", "evaluate", "diagnose"):
         if hook in given:
             given[hook] = _spec(given[hook])
     if table.model_ext is not None:

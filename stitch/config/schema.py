@@ -46,6 +46,7 @@ def _finite(value: object) -> object:
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0, allow_inf_nan=False)]
 Hook = Annotated[str | list[str], BeforeValidator(_hook)]
 Free = Annotated[dict[str, JsonValue], BeforeValidator(_finite)]
 _HOOK = '"path/file.py:function", or a command as a list of words'
@@ -58,7 +59,16 @@ class _Table(BaseModel):
 class PolicyTable(_Table):
     """`[policy]`."""
 
-    require: Literal["all_expected"] | None = Field(default=None, description='"all_expected"')
+    require: Literal["all_expected", "quorum"] | None = Field(
+        default=None, description='"all_expected" or "quorum"'
+    )
+    min_participants: int | None = Field(
+        default=None, ge=1, le=1000, description="how many sites a round needs, 1 or more"
+    )
+    open_timeout: Duration | None = Field(default=None, description='a duration above 0, such as "24h"')
+    collect_timeout: Duration | None = Field(default=None, description='a duration above 0, such as "24h"')
+    retry_budget: Count | None = Field(default=None, description="a whole number, 0 or more")
+    on_mismatch: Literal["abort", "exclude"] | None = Field(default=None, description='"abort" or "exclude"')
 
 
 class TransferTable(_Table):
@@ -77,9 +87,18 @@ class HooksTable(_Table):
     train: Hook | None = Field(default=None, description=_HOOK)
     aggregate: Hook | None = Field(default=None, description=_HOOK)
     evaluate: Hook | None = Field(default=None, description=_HOOK)
+    diagnose: Hook | None = Field(default=None, description=_HOOK)
     model_ext: str | None = Field(default=None, description="the models' file extension as text")
     contract: str | None = Field(default=None, min_length=1, max_length=64, description='text, such as "1"')
     timeout_minutes: Positive | None = Field(default=None, description="a number of minutes above 0")
+
+
+class IntegrityTable(_Table):
+    """`[integrity]`."""
+
+    reproduce: Literal["off", "warn", "abort"] | None = Field(
+        default=None, description='"off", "warn" or "abort"'
+    )
 
 
 class EgressTable(_Table):
@@ -116,6 +135,7 @@ class StitchFile(_Table):
     policy: PolicyTable = Field(default_factory=PolicyTable, description="a table")
     transfer: TransferTable = Field(default_factory=TransferTable, description="a table")
     hooks: HooksTable = Field(default_factory=HooksTable, description="a table")
+    integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
     store: StoreTable = Field(default_factory=StoreTable, description="a table")
     config: Free = Field(default_factory=dict, description="JSON values: no dates, nan or inf")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 HookSpec = str | tuple[str, ...]
@@ -14,9 +14,33 @@ HookSpec = str | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """When the lead closes a round. `require` is "all_expected" (no deadline)."""
+    """When the lead closes a round.
+
+    Attributes:
+        require: "all_expected" (no deadline) or "quorum".
+        min_participants: of a quorum, how many sites a round needs (K).
+        open_timeout: seconds within which so many must have started.
+        collect_timeout: seconds from then on within which their passes are waited for.
+        retry_budget: how many further attempts of a round one process makes below K.
+        on_mismatch: what a broken dataset commitment costs: the round, or the site its place in it.
+    """
 
     require: str = "all_expected"
+    min_participants: int = 1
+    open_timeout: float = 86_400.0
+    collect_timeout: float = 86_400.0
+    retry_budget: int = 3
+    on_mismatch: str = "abort"
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What every actor must agree on: `require`, and what was not left as it is by default."""
+        default = Policy()
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name == "require" or value != getattr(default, name)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +64,22 @@ class Hooks:
     train: HookSpec = "code/train.py:train"
     aggregate: HookSpec = "code/aggregate.py:aggregate"
     evaluate: HookSpec | None = None
+    diagnose: HookSpec | None = None
     model_ext: str = "npz"
     contract: str = "1"
     timeout_minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Integrity:
+    """How much is checked beyond what the protocol always checks.
+
+    Attributes:
+        reproduce: whether the aggregate hook runs twice on the same inputs, and what a difference
+            does: "off", "warn", or "abort" the attempt.
+    """
+
+    reproduce: str = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +114,14 @@ class StoreUrls:
         site: this site's own lane.
         heartbeat: the store used for this site's heartbeat alone; defaults to `site`.
         lanes: at the lead, the store of each site's lane, by site id.
+        rest: the one store for every lane that has none of its own, or "".
     """
 
     global_: str = field(repr=False, default="")
     site: str = field(repr=False, default="")
     heartbeat: str = field(repr=False, default="")
     lanes: Mapping[str, str] = field(repr=False, default_factory=dict)
+    rest: str = field(repr=False, default="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +156,7 @@ class Settings:
     policy: Policy = Policy()
     transfer: Transfer = Transfer()
     hooks: Hooks = Hooks()
+    integrity: Integrity = Integrity()
     egress: Egress = Egress()
     store: StoreSettings = StoreSettings()
     urls: StoreUrls = StoreUrls()

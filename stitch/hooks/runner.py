@@ -29,6 +29,7 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
     "train": ("global_path", "out_path", "data_dir"),
     "aggregate": ("site_dir", "out_path"),
     "evaluate": ("global_path", "data_dir"),
+    "diagnose": ("candidate_path", "global_path"),
 }
 OPTIONAL = ("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
+from stitch.client.ended import RunEnded, check_end, run_hook
 from stitch.client.rebuild import rebuild
 from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, StoreError
 from stitch.files import disk
@@ -19,7 +20,6 @@ from stitch.layout import Event, PassRef, What
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import Turn
 from stitch.sync.egress import check_counts, narrow
-from stitch.sync.lease import Holder
 from stitch.sync.status import Status
 from stitch.wire import MAX_BYTES, Done, Orchestration
 
@@ -40,7 +40,8 @@ class Local:
         self._seen = ""
         self._wanted: tuple[object, ...] = ()
         self._begun = False  # whether the manifest was there and ours, at the last tenth look
-        self._settled = -1  # our newest pass that is known to be published and reported
+        self._settled = -1  # the newest global up to which our passes are known to be reported
+        self._published_ref: PassRef | None = None  # our pass that is known to be published and reported
 
     def step(self) -> Turn:
         """One turn; returns at once, also when there is nothing to do.
@@ -52,7 +53,10 @@ class Local:
         """
         if self._waiting is not None and self._nothing_new():
             return self._waiting
-        turn = self._look()
+        try:
+            turn = self._look()
+        except RunEnded:
+            turn = Turn("acted", "the run was ended while a hook worked")
         self._waiting = turn if turn.state == "waiting" else None
         return turn
 
@@ -86,7 +90,7 @@ class Local:
         seat = client.seat(client.lane)
         holder = seat.take()
         if holder is not None:
-            return Turn("waiting", lane_is_held(client.lane, holder))
+            return Turn("waiting", holder.said(client.lane))
         newest = client.newest_global() if self._begun else -1
         self._prepare(newest + 1)
         if newest < 0:
@@ -98,22 +102,24 @@ class Local:
     def _work(self, newest: int) -> Turn:
         client = self.client
         self._settle(newest)
-        ref = PassRef(newest + 1, client.site)
-        if ref.number == self._settled:
+        attempt, _ = client.attempt_of(newest + 1)
+        ref = attempt.ref(client.site)
+        if ref == self._published_ref:
             return self._wait(ref.number)
         sealed = client.mirror.sealed(ref)
         if sealed is None and client.passes.stat_seal(ref) is not None:
-            status = client.adopt_site_pass(ref.number)
+            status = client.adopt_site_pass(ref)
         elif sealed is not None:
             status = client.publish_site_pass(sealed)
         else:
             return self._train_from(newest, ref)
-        return self._after(ref.number, status)
+        return self._after(ref, status)
 
-    def _after(self, pass_id: int, status: Status) -> Turn:
+    def _after(self, ref: PassRef, status: Status) -> Turn:
+        pass_id = ref.number
         if status not in (Status.UPLOADED, Status.ALREADY_SYNCED):
             return Turn("waiting", f"our own pass {pass_id} is not whole in the store yet", pass_id)
-        self._settled = pass_id
+        self._published_ref = ref
         if status is Status.ALREADY_SYNCED:
             return self._wait(pass_id)
         return Turn("acted", f"published pass {pass_id}", pass_id)
@@ -125,11 +131,26 @@ class Local:
             return Turn("waiting", f"global {newest} is not whole in the store yet", newest)
         if base.seal.final:
             return self._finish(newest, None)
-        return self._after(ref.number, client.publish_site_pass(self._train(ref, base)))
+        idle = self._idle_by_roster(ref.number)
+        if idle:
+            return Turn("waiting", idle, ref.number)
+        return self._after(ref, client.publish_site_pass(self._train(ref, base)))
 
     def _wait(self, pass_id: int) -> Turn:
         self.client.seat(self.client.lane).tell("waiting", pass_id)
         return Turn("waiting", f"waiting for global {pass_id}", pass_id)
+
+    def _idle_by_roster(self, wanted: int) -> str:
+        """Why this site does not train pass `wanted`; "" when it does."""
+        roster = self.client.newest_roster()
+        entry = next((one for one in roster.sites if one.site == self.client.site), None) if roster else None
+        if roster is None or (entry and entry.state == "active" and entry.since <= wanted):
+            return ""
+        if entry is None:
+            return "this site is not on the roster (the lead adds it: clif-stitch sites add)"
+        if entry.state == "paused":
+            return "the lead has paused this site"
+        return f"this site takes part from pass {entry.since} on"
 
     # -- once a process --------------------------------------------------------------------------
 
@@ -158,9 +179,11 @@ class Local:
         client = self.client
         if newest <= self._settled:
             return
-        reported = client.events.completed()
-        for ref in sorted(self._published()):
-            stored = client.passes.read_seal(ref) if ref.number not in reported else None
+        reported, published = client.events.completed(), self._published()
+        for ref in sorted(published):
+            said = sum(number == ref.number for number, _ in reported)
+            made = sum(other.number == ref.number for other in published)
+            stored = client.passes.read_seal(ref) if said < made else None
             if stored is not None:
                 client.report(stored.doc)
                 client.journal.note(
@@ -191,7 +214,7 @@ class Local:
             client.settings, stage, base=base.model, pass_id=ref.number, seed=client.seed(ref.number)
         )
         try:
-            result = client.runner.run(call, stop=client.stop)
+            result = run_hook(client, call)
             sealed = client.seal_site_pass(
                 stage, base, attempt=attempt, n_samples=result.n_samples, metrics=result.metrics
             )
@@ -298,28 +321,10 @@ def _wanted(data: bytes) -> tuple[object, ...]:
         view = Orchestration.parse(data, source=layout.orchestration())
     except ProtocolError:
         return (data,)
-    return (view.directive.base, view.phase, view.current_pass)
-
-
-def check_end(done: Done, final: Sealed) -> None:
-    """The end marker and the final global must agree.
-
-    Raises:
-        ProtocolError: the marker names another seal.
-    """
-    if done.final_metrics_sha256 != final.sha256:
-        raise ProtocolError(
-            f"the end marker names another global {final.ref.number} than the one in the store",
-            hint="The store was altered: keep it as it is and show this line to the lead.",
-        )
-
-
-def lane_is_held(lane: str, holder: Holder) -> str:
-    """One line for the person whose process waits."""
-    if holder.here:
-        return f"another process on this machine works for {lane}: stop it, or stop this one"
-    age = "" if holder.age_s is None else f", last beat {holder.age_s:.0f} s ago"
     return (
-        f"{holder.host} holds {lane}{age}; it is free {holder.limit_s:.0f} s after the last beat"
-        " (--take-over claims it now)"
+        view.directive.base,
+        view.phase == "complete",
+        view.current_pass,
+        view.attempt,
+        view.directive.expected,
     )

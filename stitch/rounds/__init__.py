@@ -1,18 +1,25 @@
 """Rounds: pure decisions. Values in, values out; no clock, file or store is touched here."""
 
-from stitch.rounds.policies import AllExpected, ClosePolicy, close_policy
+from stitch.rounds.attempts import Attempt
+from stitch.rounds.policies import LATE, UNKNOWN, AllExpected, ClosePolicy, Quorum, close_policy
 from stitch.rounds.seeds import root_seed_of, round_seed
-from stitch.rounds.states import RoundFiles, RoundState, derive
+from stitch.rounds.states import EDGES, RoundFiles, RoundMachine, RoundState, derive
 from stitch.rounds.verdict import Abort, Close, Done, Turn, Verdict, Wait
 from stitch.rounds.view import RoundView
 
 __all__ = [
+    "EDGES",
+    "LATE",
+    "UNKNOWN",
     "Abort",
     "AllExpected",
+    "Attempt",
     "Close",
     "ClosePolicy",
     "Done",
+    "Quorum",
     "RoundFiles",
+    "RoundMachine",
     "RoundState",
     "RoundView",
     "Turn",

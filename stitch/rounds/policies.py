@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
+from stitch.config.settings import Policy
 from stitch.errors import ConfigError
-from stitch.rounds.verdict import Close, Verdict, Wait
+from stitch.rounds.verdict import Abort, Close, Verdict, Wait
 from stitch.rounds.view import RoundView
+
+LATE = "not sealed by the deadline"
+"""Why a quorum left out a site of which nothing came in time."""
+
+UNKNOWN = "its lane could not be read"
+"""Why a quorum left out a site of which nothing is known."""
 
 
 class ClosePolicy(Protocol):
@@ -16,10 +23,12 @@ class ClosePolicy(Protocol):
     Attributes:
         name: as in `[policy] require`.
         timed: whether the time matters; if not, the store's clock is not asked.
+        needed: how many started sites make a round collect (K).
     """
 
     name: str
     timed: bool
+    needed: int
 
     def verdict(self, view: RoundView, now: datetime) -> Verdict:
         """What to do with the round as it stands."""
@@ -31,24 +40,90 @@ class AllExpected:
 
     name = "all_expected"
     timed = False
+    needed = 1
 
     def verdict(self, view: RoundView, now: datetime) -> Verdict:  # noqa: ARG002  no deadline, no clock
         """Close when every expected site has a pass; wait otherwise, for as long as it takes."""
-        missing = tuple(sorted(view.expected - view.ready_sites))
         if not view.expected:
             return Wait("the roster is empty")
-        if missing:
-            return Wait(f"waiting for {', '.join(missing)}", on=missing)
-        inputs = (ref for ref in view.ready if ref.site in view.expected and ref not in view.consumed)
-        return Close(tuple(sorted(inputs, key=lambda ref: ref.site or "")))
+        if view.missing:
+            return Wait(f"waiting for {', '.join(view.missing)}", on=view.missing)
+        return Close(view.inputs(), dict(view.excluded))
 
 
-def close_policy(require: str) -> ClosePolicy:
-    """The policy named in `[policy] require`.
+class Quorum:
+    """Closes when everybody is ready, or at a deadline over the K or more that are (RFC-0013, elasticity).
+
+    Whatever is sealed before the verdict counts, also past the deadline. Below K the attempt is
+    aborted, unless a lane could not be read: then nobody knows (law 7).
+
+    Args:
+        needed: K, how many sites a round needs.
+        open_timeout: how long so many may take to start.
+        collect_timeout: how long, from then on, their passes are waited for.
+    """
+
+    name = "quorum"
+    timed = True
+
+    def __init__(self, needed: int, *, open_timeout: timedelta, collect_timeout: timedelta) -> None:
+        self.needed = needed
+        self._open = open_timeout
+        self._collect = collect_timeout
+
+    def verdict(self, view: RoundView, now: datetime) -> Verdict:
+        """Close, abort or wait, by the store's clock."""
+        missing = view.missing
+        if not view.expected:
+            return Wait("the roster is empty")
+        if not missing:
+            return self._close(view) if self._enough(view) else self._abort(view)
+        until = self._deadline(view, now)
+        if now < until:
+            return Wait(f"waiting for {', '.join(missing)}", on=missing, until=until)
+        if self._enough(view):
+            return self._close(view)
+        unknown = tuple(site for site in missing if site in view.unreadable)
+        if unknown:
+            return Wait(f"{', '.join(unknown)} cannot be read, so nothing is given up", on=unknown)
+        return self._abort(view)
+
+    def _enough(self, view: RoundView) -> bool:
+        return len(view.ready_sites) >= self.needed
+
+    def _deadline(self, view: RoundView, now: datetime) -> datetime:
+        """When the quorum must have started, and once it has, when it must have sealed."""
+        opened = view.opened_at or now
+        begun = sorted(since for site, since in view.started.items() if site in view.expected)
+        if len(begun) < self.needed:
+            return opened + self._open
+        return max(opened, begun[self.needed - 1]) + self._collect
+
+    def _close(self, view: RoundView) -> Close:
+        absent = {site: UNKNOWN if site in view.unreadable else LATE for site in view.missing}
+        return Close(view.inputs(), {**view.excluded, **absent})
+
+    def _abort(self, view: RoundView) -> Abort:
+        lacking = (*view.missing, *sorted(view.excluded.keys() & view.expected))
+        why = f"{len(view.ready_sites)} of the {self.needed} sites that a round needs are ready"
+        redo = tuple(sorted(view.excluded.keys() & view.expected))
+        return Abort(f"{why}; without {', '.join(lacking)}" if lacking else why, on=lacking, redo=redo)
+
+
+def close_policy(policy: Policy) -> ClosePolicy:
+    """The policy that `[policy]` names.
 
     Raises:
         ConfigError: there is none of that name.
     """
-    if require == AllExpected.name:
+    if policy.require == AllExpected.name:
         return AllExpected()
-    raise ConfigError(f'policy.require = "{require}" is not known', hint='Use require = "all_expected".')
+    if policy.require == Quorum.name:
+        return Quorum(
+            policy.min_participants,
+            open_timeout=timedelta(seconds=policy.open_timeout),
+            collect_timeout=timedelta(seconds=policy.collect_timeout),
+        )
+    raise ConfigError(
+        f'policy.require = "{policy.require}" is not known', hint='Use "all_expected" or "quorum".'
+    )

@@ -35,9 +35,16 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Give this attempt up; `redo` names the sites asked for a new pass."""
+    """Give this attempt up.
+
+    Attributes:
+        why: one line for a person.
+        on: the sites that were lacking.
+        redo: the sites asked for a new pass.
+    """
 
     why: str
+    on: tuple[str, ...] = ()
     redo: tuple[str, ...] = ()
 
 

@@ -17,8 +17,9 @@ class RoundView:
         pass_id: the global that this round is to make.
         attempt: which try.
         expected: the roster's active sites.
-        started: sites known to work on their pass.
+        started: sites known to have started or sealed their pass, and since when by the store's clock.
         ready: sealed site passes and the global each was trained from.
+        excluded: sites whose sealed pass cannot be used, and why.
         consumed: passes that an earlier round used.
         unreadable: sites whose lane could not be read: unknown, not missing (law 7).
         aborts: how many attempts this process aborted.
@@ -29,8 +30,9 @@ class RoundView:
     pass_id: int
     attempt: int
     expected: frozenset[str]
-    started: frozenset[str] = frozenset()
+    started: Mapping[str, datetime] = field(default_factory=dict)
     ready: Mapping[PassRef, int] = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
     consumed: frozenset[PassRef] = frozenset()
     unreadable: frozenset[str] = frozenset()
     aborts: int = 0
@@ -39,5 +41,17 @@ class RoundView:
 
     @property
     def ready_sites(self) -> frozenset[str]:
-        """Sites with an unused sealed pass."""
-        return frozenset(ref.site for ref in self.ready if ref.site is not None and ref not in self.consumed)
+        """Expected sites with an unused sealed pass that nothing speaks against."""
+        unused = (ref.site for ref in self.ready if ref.site is not None and ref not in self.consumed)
+        return frozenset(unused) & self.expected - self.excluded.keys()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Expected sites with neither a usable pass nor an unusable one, sorted."""
+        return tuple(sorted(self.expected - self.ready_sites - self.excluded.keys()))
+
+    def inputs(self) -> tuple[PassRef, ...]:
+        """The unused passes of the ready sites, sorted by site id."""
+        sites = self.ready_sites
+        usable = (ref for ref in self.ready if ref.site in sites and ref not in self.consumed)
+        return tuple(sorted(usable, key=lambda ref: ref.site or ""))

@@ -31,6 +31,7 @@ class Lanes:
         outbox: a folder that gets a copy of every file before it leaves, for whoever must be shown
             what left; None keeps none.
         writable: the lanes this actor owns (law 1); None for whoever only tests stores.
+        rest: the store of every lane that has none of its own: of sites that joined the roster later.
     """
 
     run_id: str
@@ -38,10 +39,11 @@ class Lanes:
     heartbeats: Mapping[str, Store]
     outbox: Path | None = None
     writable: frozenset[str] | None = None
+    rest: Store | None = None
 
     def has(self, lane: str) -> bool:
         """Whether this actor has a store for the lane."""
-        return lane in self.stores
+        return lane in self.stores or self.rest is not None
 
     def store_of(self, path: str) -> Store:
         """The store that holds a path.
@@ -50,7 +52,7 @@ class Lanes:
             StoreDenied: this actor has no store for that lane.
         """
         lane = layout.lane_of(path)
-        store = self.stores.get(lane)
+        store = self.stores.get(lane, self.rest)
         if store is None:
             raise StoreDenied(
                 f"no store is configured for the lane {lane}",

@@ -56,11 +56,11 @@ class Events:
             last += 1  # lists may be stale
         return last
 
-    def completed(self) -> set[int]:
-        """The passes that have a completed event, as far as a list shows."""
+    def completed(self) -> set[tuple[int, int]]:
+        """(pass, training attempt) of the completed events, as far as a list shows."""
         prefix = f"{layout.site_lane(self._site)}/events/"
         keys = (layout.parse(entry.key) for entry in self._documents.lanes.list(prefix))
-        return {key.number for key in keys if key is not None and key.name == Event.COMPLETED}
+        return {(key.number, key.attempt) for key in keys if key is not None and key.name == Event.COMPLETED}
 
     def has(self, pass_id: int, event: Event, *, attempt: int) -> bool:
         """Whether the event is in the store."""

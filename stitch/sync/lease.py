@@ -42,6 +42,16 @@ class Holder:
     age_s: float | None
     limit_s: float
 
+    def said(self, lane: str) -> str:
+        """One line for the person whose process waits."""
+        if self.here:
+            return f"another process on this machine works for {lane}: stop it, or stop this one"
+        age = "" if self.age_s is None else f", last beat {self.age_s:.0f} s ago"
+        return (
+            f"{self.host} holds {lane}{age}; it is free {self.limit_s:.0f} s after the last beat"
+            " (--take-over claims it now)"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:

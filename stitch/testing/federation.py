@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,7 @@ class Federation:
         record: every write that reached the store.
         processes: all that were ever started.
         deliveries: what hooks were given.
+        changes: settings of processes to come that differ from the usual ones, such as `policy`.
         stack: the processes whose turns are under way, the innermost last.
     """
 
@@ -112,6 +113,7 @@ class Federation:
         self.hooks = AddOne(sites, stop_at)
         self.sites = sites
         self.num_passes = num_passes
+        self.changes: dict[str, Any] = {}
         self.max_retries = max_retries
         self.plan = plan or _no_faults
         self.before = before or _nothing
@@ -137,7 +139,7 @@ class Federation:
     def settings(self, site: str, host: str = "") -> Settings:
         """A site's settings on one of its machines, by default on its own."""
         root = self.folder / (host or site) / site
-        return Settings(
+        usual = Settings(
             root=root,
             run_id=RUN_ID,
             lead=self.sites[0],
@@ -150,6 +152,7 @@ class Federation:
             root_seed=7,
             hooks=Hooks(model_ext=EXT),
         )
+        return replace(usual, **self.changes)
 
     def start(self, site: str, host: str = "", *, take_over: bool = False) -> Process:
         """Start a process of a site, by default on its own machine."""

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from stitch import layout
 from stitch.layout import What
+from stitch.rounds import Attempt
 from stitch.store.base import Entry
 from stitch.views.reading import LaneFiles
 from stitch.views.status import Phase, SiteState
-from stitch.wire import Done, Manifest, Orchestration, Roster, Seal
+from stitch.wire import Done, Manifest, Orchestration, Roster, Seal, Verdict
 
 D = TypeVar("D")
 
@@ -72,10 +73,29 @@ class GlobalLane:
             return "not begun"
         if self.newest_global is None:
             return "initializing"
-        decided = any(found.key.number == self.wanted for found in self.files.of(What.VERDICT))
+        decided = self._attempts()[1]
         word = self.orchestration
         said = word is not None and word.current_pass == self.wanted and word.phase == "aggregating"
         return "aggregating" if decided or said else "training"
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt under way of the round now wanted."""
+        return self._attempts()[0]
+
+    def _attempts(self) -> tuple[Attempt, bool]:
+        """The attempt under way, and whether it is closed."""
+        now = Attempt(self.wanted)
+        for found in self.files.of(What.VERDICT):
+            if (found.key.number, found.key.attempt) != (now.pass_id, now.attempt):
+                continue
+            if not isinstance(found.document, Verdict):
+                break
+            given_up = layout.abort(now.pass_id, now.attempt) in self.files.found
+            if found.document.verdict == "closed" and not given_up:
+                return now, True
+            now = now.after(redo=found.document.redo, at=found.entry.modified)
+        return now, False
 
     @property
     def hooks_sha256(self) -> str | None:
@@ -92,13 +112,15 @@ class GlobalLane:
         word = self.orchestration
         if word is not None and word.current_pass == self.wanted and word.directive.expected:
             return word.directive.expected
-        return self.roster.expected if self.roster else tuple(otherwise)
+        return self.roster.expected_in(self.wanted) if self.roster else tuple(otherwise)
 
     def opened_at(self) -> datetime | None:
         """When the current attempt opened: as published, else the store time of the newest global."""
         word = self.orchestration
         if word is not None and word.current_pass == self.wanted and word.opened_at is not None:
             return word.opened_at
+        if self.attempt.opened_at is not None:
+            return self.attempt.opened_at
         newest = self.newest_global
         seal = self.files.found.get(layout.PassRef(newest).seal) if newest is not None else None
         return seal.entry.modified if seal else None

@@ -101,7 +101,7 @@ class Observer:
     def _site(self, name: str, run: GlobalLane, *, files: LaneFiles | None) -> SiteStatus:
         own_word = files is not None and (self._source.kind == "store" or name == self._own)
         files = files or LaneFiles(layout.site_lane(name))
-        known, beat = progress(files, wanted=run.wanted), self._liveness.beat(files)
+        known, beat = progress(files, owed=run.attempt.ref(name)), self._liveness.beat(files)
         as_of: datetime | None = None
         if own_word:
             finished = run.done is not None

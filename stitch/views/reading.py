@@ -172,11 +172,13 @@ def _parallel(work: Callable[[A], B], items: Sequence[A]) -> list[B]:
 
 
 def _worth_reading(files: LaneFiles) -> Iterable[Found]:
-    """Of terms, joins and rosters the newest; of events those that say more than their name."""
+    """The newest of terms, joins, rosters; the newest round's verdicts; events that say more than a name."""
     for what in (What.MANIFEST, What.ORCHESTRATION, What.HEARTBEAT, What.DONE, What.SEAL):
         yield from files.of(what)
     for what in (What.ROSTER, What.JOIN, What.TERM):
         yield from files.of(what)[-1:]
+    verdicts = files.of(What.VERDICT)
+    yield from (found for found in verdicts if found.key.number == verdicts[-1].key.number)
     events = files.of(What.EVENT)
     yield from (event for event in events if event.key.name == layout.Event.EVALUATED)
     yield from [event for event in events if event.key.name == layout.Event.FAILED][-1:]

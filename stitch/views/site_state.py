@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stitch import layout
-from stitch.layout import What
+from stitch.layout import PassRef, What
 from stitch.views.reading import LaneFiles
 from stitch.views.status import Beat, Failure, SiteState
 from stitch.wire import EventDoc, Seal
@@ -30,12 +30,15 @@ class Progress:
     failure: Failure | None
 
 
-def progress(files: LaneFiles, *, wanted: int) -> Progress:
-    """What the lane says about pass `wanted`."""
+def progress(files: LaneFiles, *, owed: PassRef) -> Progress:
+    """What the lane says about the pass that the round wants from it."""
+    wanted = owed.number
     ready: list[int] = []
     arriving = False
     for found in files.of(What.SEAL):
-        if isinstance(found.document, Seal) and found.key.ref is not None:
+        ref = found.key.ref
+        superseded = ref is not None and ref.number == wanted and ref.attempt < owed.attempt
+        if isinstance(found.document, Seal) and found.key.ref is not None and not superseded:
             if files.holds_model(found.document, found.key.ref.folder):
                 ready.append(found.key.number)
             else:

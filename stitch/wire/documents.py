@@ -34,11 +34,18 @@ class Manifest(Document):
 
 
 class RosterSite(Part):
-    """One site of a roster; `key` is its public key's fingerprint once signing is on."""
+    """One site of a roster.
+
+    Attributes:
+        state: a paused site is not waited for.
+        key: its public key's fingerprint, once signing is on.
+        since: the first round that waits for it; whoever joins later does so between two rounds.
+    """
 
     site: SiteId
     state: Literal["active", "paused"] = "active"
     key: str | None = None
+    since: Count = 1
 
 
 class Roster(Document):
@@ -56,6 +63,11 @@ class Roster(Document):
     def expected(self) -> tuple[str, ...]:
         """The active sites, sorted."""
         return tuple(sorted(entry.site for entry in self.sites if entry.state == "active"))
+
+    def expected_in(self, pass_id: int) -> tuple[str, ...]:
+        """The sites that round `pass_id` waits for, sorted."""
+        active = (entry for entry in self.sites if entry.state == "active" and entry.since <= pass_id)
+        return tuple(sorted(entry.site for entry in active))
 
 
 class Term(Document):

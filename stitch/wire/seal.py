@@ -135,6 +135,7 @@ class Verdict(Document):
     inputs: tuple[Input, ...] = ()
     excluded: tuple[Excluded, ...] = ()
     code: str | None = None
+    reason: str = ""
     redo: tuple[SiteId, ...] = ()
     created_at: Time
 

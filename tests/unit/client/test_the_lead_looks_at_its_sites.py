@@ -14,6 +14,7 @@ from stitch.client.watch import SiteWatch
 from stitch.errors import StoreUnavailable
 from stitch.hooks.inline import FunctionRunner
 from stitch.loops.lead import Lead
+from stitch.rounds import Attempt
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.testing import FakeClock
@@ -127,13 +128,13 @@ def watch(before: Callable[[str, str], None], *, readers: int = 8) -> SiteWatch:
 
 
 def test_the_lead_asks_for_all_seals_at_once() -> None:
-    ready = watch(meeting("stat", len(SITES))).ready(1, SITES)
+    ready = watch(meeting("stat", len(SITES))).ready(Attempt(1), SITES)
     assert (ready.sealed, ready.unreadable) == ({}, {})
 
 
 def test_the_lead_lists_all_waiting_lanes_at_once() -> None:
     looking = watch(meeting("list", len(SITES)))
-    status = looking.status(1, SITES, ready=looking.ready(1, SITES))
+    status = looking.status(SITES, ready=looking.ready(Attempt(1), SITES))
     assert status == dict.fromkeys(SITES, "never seen")
 
 
@@ -149,7 +150,7 @@ def test_no_more_requests_are_under_way_than_there_are_readers() -> None:
         with lock:
             under_way[0] -= 1
 
-    watch(before, readers=2).ready(1, SITES)
+    watch(before, readers=2).ready(Attempt(1), SITES)
     assert most[0] <= 2
 
 
@@ -161,9 +162,9 @@ def test_a_lane_that_cannot_be_read_hides_no_other_and_is_not_missing() -> None:
             raise StoreUnavailable("no answer")
 
     looking = watch(before)
-    ready = looking.ready(1, SITES)
+    ready = looking.ready(Attempt(1), SITES)
     assert dict(ready.unreadable) == {"nu": "no answer"}
-    status = looking.status(1, SITES, ready=ready)
+    status = looking.status(SITES, ready=ready)
     assert status == {**dict.fromkeys(SITES, "never seen"), "nu": "unreadable"}
 
 

@@ -1,4 +1,4 @@
-"""The close policy of this release: everybody who is expected, for as long as it takes."""
+"""When a round closes under "all_expected": everybody who is expected, for as long as it takes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from stitch.config.settings import Policy
 from stitch.errors import ConfigError
 from stitch.layout import PassRef
 from stitch.rounds import AllExpected, Close, RoundView, Wait, close_policy
@@ -63,6 +64,7 @@ def test_an_empty_roster_waits_instead_of_publishing_nothing() -> None:
 
 
 def test_a_policy_is_found_by_its_name_and_an_unknown_one_is_refused() -> None:
-    assert close_policy("all_expected").name == "all_expected"
+    assert close_policy(Policy()).name == "all_expected"
+    assert close_policy(Policy("quorum", min_participants=4)).needed == 4
     with pytest.raises(ConfigError, match="most_of_them"):
-        close_policy("most_of_them")
+        close_policy(Policy("most_of_them"))

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from stitch.rounds import RoundFiles, RoundState, derive
+from stitch.errors import RoundError
+from stitch.rounds import EDGES, RoundFiles, RoundMachine, RoundState, derive
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,38 @@ def test_a_sealed_global_overrules_everything_else() -> None:
 def test_a_candidate_without_a_verdict_is_no_progress() -> None:
     """It was made for an attempt that is over, or by another process."""
     assert derive(RoundFiles(candidate=True)) is RoundState.OPEN
+
+
+FORWARD = [state for state in RoundState if state is not RoundState.ABORTED]
+LEGAL = {*itertools.pairwise(FORWARD), *((state, RoundState.ABORTED) for state in FORWARD[:-1])}
+
+
+def test_the_happy_path_visits_every_state_but_one() -> None:
+    machine = RoundMachine(1, 0)
+    for state in FORWARD[1:]:
+        assert not machine.ended
+        machine.to(state)
+    assert machine.ended
+
+
+@pytest.mark.parametrize(("here", "there"), list(itertools.product(RoundState, RoundState)))
+def test_only_the_edges_of_the_rfc_can_be_walked(here: RoundState, there: RoundState) -> None:
+    machine = RoundMachine(4, 2, state=here)
+    if (here, there) in LEGAL:
+        machine.to(there)
+        assert machine.state is there
+    else:
+        with pytest.raises(RoundError, match="round 4, attempt 2"):
+            machine.to(there)
+        assert machine.state is here
+
+
+def test_nothing_follows_what_has_ended() -> None:
+    assert [state for state in RoundState if not EDGES[state]] == [RoundState.CLOSED, RoundState.ABORTED]
+
+
+@pytest.mark.parametrize(("here", "there"), list(itertools.product(RoundState, RoundState)))
+def test_what_another_process_did_is_adopted_and_never_undone(here: RoundState, there: RoundState) -> None:
+    machine = RoundMachine(1, 0, state=here)
+    machine.adopt(there)
+    assert machine.state is max(here, there, key=list(RoundState).index)

@@ -81,10 +81,32 @@ def test_a_global_without_its_model_is_not_the_newest(tree: Tree) -> None:
     assert tree.observe().newest_global == 0
 
 
-def test_a_verdict_of_the_open_round_means_aggregating(tree: Tree) -> None:
+def test_a_closed_verdict_of_the_open_round_means_aggregating(tree: Tree) -> None:
     tree.global_(0)
-    tree.put("global/rounds/pass_001.a0.json", b"{}")
+    tree.verdict(1, 0)
     assert tree.observe().phase == "aggregating"
+
+
+def test_an_attempt_that_was_given_up_means_training_again(tree: Tree) -> None:
+    tree.global_(0)
+    tree.verdict(1, 0, redo=())
+    assert tree.observe().phase == "training"
+    tree.verdict(1, 1)
+    assert tree.observe().phase == "aggregating"
+    tree.put("global/rounds/pass_001.a1.aborted.json", b"{}")
+    assert tree.observe().phase == "training"
+
+
+def test_a_site_that_was_asked_for_a_new_pass_has_not_completed_with_its_old_one(tree: Tree) -> None:
+    tree.begin()
+    tree.global_(0)
+    for site in ("rush", "nu", "uchicago"):
+        tree.seal(PassRef(1, site))
+    assert tree.observe().waiting is None
+    tree.verdict(1, 0, redo=("nu",))
+    waiting = tree.observe().waiting
+    assert waiting is not None
+    assert waiting.sites == ("nu",)
 
 
 def test_the_end_marker_names_the_final_model_and_globals_beyond_do_not_count(tree: Tree) -> None:

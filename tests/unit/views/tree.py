@@ -15,7 +15,19 @@ from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.views.observe import Observer
 from stitch.views.status import RunStatus, Source
-from stitch.wire import Document, Done, EventDoc, Heartbeat, Join, Manifest, Orchestration, Roster, Seal, Term
+from stitch.wire import (
+    Document,
+    Done,
+    EventDoc,
+    Heartbeat,
+    Join,
+    Manifest,
+    Orchestration,
+    Roster,
+    Seal,
+    Term,
+    Verdict,
+)
 
 RUN = "icu-mortality"
 START = datetime(2026, 11, 29, 18, 0, 0, tzinfo=UTC)
@@ -208,6 +220,19 @@ class Tree:
             "final": final,
         }
         return self.seal(PassRef(number), round=record | fields.pop("round", {}), **fields)
+
+    def verdict(self, number: int, attempt: int, *, redo: tuple[str, ...] | None = None) -> None:
+        """The verdict of an attempt: closed, or aborted with these sites asked for a new pass."""
+        values = {
+            "run_id": RUN,
+            "pass_id": number,
+            "attempt": attempt,
+            "roster": 1,
+            "verdict": "closed" if redo is None else "aborted",
+            "redo": redo or (),
+            "created_at": self.clock.now(),
+        }
+        self.doc(layout.verdict(number, attempt), Verdict.make(**values))
 
     def orchestration(self, *, current_pass: int, status: dict[str, str], **fields: Any) -> None:
         values = {

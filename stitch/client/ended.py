@@ -1,0 +1,73 @@
+"""The end of a run: what it must name, and hooks that need not go on (law 7: only DONE ends a run)."""
+
+from __future__ import annotations
+
+import threading
+
+from stitch import layout
+from stitch.client.actor import Actor
+from stitch.errors import ProtocolError, Stopped, StoreError
+from stitch.hooks.call import HookCall, HookResult
+from stitch.mirror import Sealed
+from stitch.wire import Done
+
+
+class RunEnded(Exception):
+    """The run was ended while a hook worked for it."""
+
+
+class _Halt(threading.Event):
+    """Set when the process is to stop, or when the run was ended."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._stop.is_set()
+
+
+def run_hook(client: Actor, call: HookCall) -> HookResult:
+    """Run a hook, and look for the end marker every `poll_seconds` while it runs.
+
+    Raises:
+        RunEnded: the marker came; the hook was ended.
+        Stopped: this process is to stop.
+        HookError: the hook failed.
+    """
+    halt, finished = _Halt(client.stop), threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(client.settings.poll_seconds):
+            try:
+                ended = client.documents.exists(layout.done())
+            except StoreError:
+                continue  # the loop meets the same trouble and tells it
+            if ended:
+                halt.set()
+                return
+
+    watcher = threading.Thread(target=watch, name="stitch-end-watch", daemon=True)
+    watcher.start()
+    try:
+        return client.runner.run(call, stop=halt)
+    except Stopped:
+        if client.stop.is_set():
+            raise
+        raise RunEnded from None
+    finally:
+        finished.set()
+        watcher.join()
+
+
+def check_end(done: Done, final: Sealed) -> None:
+    """The end marker and the final global must agree.
+
+    Raises:
+        ProtocolError: the marker names another seal.
+    """
+    if done.final_metrics_sha256 != final.sha256:
+        raise ProtocolError(
+            f"the end marker names another global {final.ref.number} than the one in the store",
+            hint="The store was altered: keep it as it is and show this line to the lead.",
+        )

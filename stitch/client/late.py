@@ -1,0 +1,83 @@
+"""Passes that came after their round had closed: recorded, never used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stitch import layout
+from stitch.client.record import input_of
+from stitch.client.site import SiteVerbs
+from stitch.errors import BadDocument, ProtocolError, StoreError
+from stitch.layout import PassRef, What
+from stitch.mirror import Sealed
+from stitch.rounds import LATE, UNKNOWN
+from stitch.wire import Input, Seal
+
+
+class LatePasses:
+    """Looks for passes that closed rounds did without.
+
+    Only lanes of sites that a closed round lacked are looked at; which those are is read from the
+    seals of the globals, so that a fresh process knows it as well.
+
+    Args:
+        client: the lead's.
+    """
+
+    def __init__(self, client: SiteVerbs) -> None:
+        self._client = client
+        self._read = 0
+        self._lacking: dict[str, set[int]] = {}
+
+    def find(self, below: int, sites: Iterable[str]) -> tuple[Input, ...]:
+        """Passes of rounds before `below` that no global has used or recorded, by site and number.
+
+        Args:
+            below: the round that is being sealed.
+            sites: everybody on the roster.
+        """
+        for number in range(self._read + 1, below):
+            self._account(number, sites)
+        self._read = max(self._read, below - 1)
+        return tuple(
+            found
+            for site in sorted(self._lacking)
+            if self._lacking[site]
+            for found in self._look(site, self._lacking[site])
+        )
+
+    def _account(self, number: int, sites: Iterable[str]) -> None:
+        data = self._client.mirror.read(PassRef(number).seal)
+        record = Seal.parse(data, source=PassRef(number).seal).round if data is not None else None
+        if record is None:
+            return
+        met = {one.site for one in record.inputs}
+        met |= {one.site for one in record.excluded if one.reason not in (LATE, UNKNOWN)}
+        for site in sites:
+            if site not in met:
+                self._lacking.setdefault(site, set()).add(number)
+        for one in record.late:
+            self._lacking.get(one.site, set()).discard(one.pass_id)
+
+    def _look(self, site: str, lacking: set[int]) -> list[Input]:
+        try:
+            keys = [layout.parse(entry.key) for entry in self._client.lanes.list(f"sites/{site}/pass_")]
+        except StoreError:
+            return []  # unknown now: the next round looks again
+        refs = {key.ref for key in keys if key is not None and key.ref and key.what is What.SEAL}
+        found = (self._read_seal(ref) for ref in sorted(refs, key=_order) if ref.number in lacking)
+        return [one for one in found if one is not None]
+
+    def _read_seal(self, ref: PassRef) -> Input | None:
+        try:
+            stored = self._client.passes.read_seal(ref)
+        except (BadDocument, ProtocolError, StoreError):
+            return None  # it cannot be believed, and no round needs it
+        if stored is None:
+            return None
+        sealed = Sealed(ref, stored.doc, stored.data, self._client.mirror.path(ref.folder))
+        return input_of(sealed, ref.number)
+
+
+def _order(ref: PassRef) -> tuple[int, int]:
+    return ref.number, ref.attempt

@@ -1,0 +1,178 @@
+"""From open to a verdict: look at the sites, ask the policy, verify and admit, decide (laws 7 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from stitch.client import Client
+from stitch.client.admission import admit
+from stitch.client.watch import Ready
+from stitch.errors import ProtocolError, QuorumNotReached, RoundError
+from stitch.layout import GLOBAL, PassRef
+from stitch.loops.round import Round
+from stitch.mirror import Sealed
+from stitch.rounds import Abort, Close, RoundFiles, RoundState, RoundView, Turn, Wait, close_policy, derive
+
+BELOW_QUORUM = "quorum_not_reached"
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at the sites, and what has come of it so far."""
+
+    ready: Ready
+    unready: dict[str, str] = field(default_factory=dict)
+    admitted: list[Sealed] = field(default_factory=list)
+
+
+class Closing:
+    """Brings a round to its verdict.
+
+    Args:
+        client: the lead's.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._policy = close_policy(client.settings.policy)
+        self._aborts = 0
+        self._aborted_round = -1
+
+    @property
+    def needed(self) -> int:
+        """How many started sites make a round collect."""
+        return self._policy.needed
+
+    def decide(self, now: Round) -> Turn | None:
+        """Ask the policy; None once the round has a closed verdict.
+
+        Raises:
+            QuorumNotReached: the budget of attempts is used up.
+            RoundError: no site contributed a sample.
+        """
+        look = _Look(self._client.watch.ready(now.attempt, now.expected))
+        fresh = False
+        while True:
+            decision = self._policy.verdict(self._view(now, look), self._moment())
+            if isinstance(decision, Wait):
+                return self._wait(now, decision, look=look)
+            if isinstance(decision, Abort) and not fresh:
+                # Nothing is given up on what was seen a while ago: every lane is read once more.
+                self._client.watch.refresh()
+                look, fresh = _Look(self._client.watch.ready(now.attempt, now.expected)), True
+                continue
+            if self._client.roster().number != now.roster.number:
+                return Turn("acted", "the roster changed", now.number)  # law 11: the newest is named
+            if isinstance(decision, Abort):
+                return self._abort(now, decision)
+            assert isinstance(decision, Close)  # noqa: S101  Done is not a policy's to say
+            if self._collect(now, decision.inputs, look=look):
+                return self._close(now, decision, look=look)
+
+    def _moment(self) -> datetime:
+        client = self._client
+        return client.lanes.now(GLOBAL) if self._policy.timed else client.clock.now()
+
+    def _view(self, now: Round, look: _Look) -> RoundView:
+        client, expected = self._client, frozenset(now.expected)
+        started = (
+            client.watch.started(expected, ready=look.ready) if self._policy.timed else look.ready.sealed
+        )
+        now.machine.adopt(derive(RoundFiles(started=len(started), needed=self._policy.needed)))
+        usable = (site for site in look.ready.sealed if site not in look.unready)
+        return RoundView(
+            pass_id=now.number,
+            attempt=now.attempt.attempt,
+            expected=expected,
+            started=started,
+            ready={now.attempt.ref(site): now.base.ref.number for site in usable},
+            excluded=now.rejected,
+            unreadable=frozenset(look.ready.unreadable) | frozenset(client.watch.unlisted()),
+            aborts=self._aborts,
+            opened_at=now.opened_at,
+            last_global_at=now.opened_at,
+        )
+
+    def _wait(self, now: Round, decision: Wait, *, look: _Look) -> Turn:
+        client = self._client
+        status = client.watch.status(now.expected, ready=look.ready)
+        if now.machine.state is RoundState.OPEN and not self._policy.timed:
+            started = sum(word in ("training", "completed") for word in status.values())
+            now.machine.adopt(derive(RoundFiles(started=started)))
+        news = (status, now.machine.state, decision.until)
+        if news != now.published:
+            client.publish_orchestration(now.view(status, deadline=decision.until))
+            now.published = news
+        client.seat(GLOBAL).tell("waiting", now.number)
+        until = "" if decision.until is None else f" until {decision.until:%Y-%m-%d %H:%M:%S} UTC"
+        trouble = "".join(f"; {site} cannot be read: {why}" for site, why in look.ready.unreadable.items())
+        trouble += "".join(f"; {why}" for why in look.unready.values())
+        trouble += "".join(f"; the pass of {site} is rejected: {why}" for site, why in now.rejected.items())
+        why = f"round {now.number}: {decision.why}{until}{trouble}"
+        return Turn("waiting", why, now.number, on=decision.on)
+
+    def _collect(self, now: Round, refs: Sequence[PassRef], *, look: _Look) -> bool:
+        """Pull, verify and admit the inputs before the verdict (law 11); whether all of them can be used.
+
+        What is not whole yet is waited for like what is not sealed. What cannot be believed or
+        admitted is left out by a quorum; without one only what weighs nothing is left out.
+        """
+        look.admitted, good = [], True
+        for ref in refs:
+            site = str(ref.site)
+            try:
+                _, sealed = self._client.pull_site(ref)
+                trouble = f"the pass of {site} is not whole in the store yet"
+            except ProtocolError as error:
+                sealed, trouble = None, f"the pass of {site} is rejected: {error} ({error.hint})"
+                if self._policy.timed:
+                    now.rejected[site] = str(error)
+            if sealed is not None:
+                look.admitted.append(sealed)
+                continue
+            good = False
+            look.unready[site] = trouble
+            self._client.watch.forget(site)
+        inputs, excluded = admit(look.admitted, self._client.mirror)
+        look.admitted = inputs
+        now.rejected |= excluded
+        return good and not excluded
+
+    def _close(self, now: Round, decision: Close, *, look: _Look) -> Turn | None:
+        client = self._client
+        if sum(one.seal.n_samples for one in look.admitted) == 0:
+            sites = ", ".join(sorted(decision.excluded)) or "the roster is empty"
+            raise RoundError(
+                f"round {now.number}: no site contributed a sample ({sites}); no global was published",
+                hint="Let these sites check their cohorts, then begin a new run under another run_id.",
+            )
+        client.seat(GLOBAL).still()
+        verdict = client.close_attempt(
+            now.attempt, now.roster, inputs=look.admitted, excluded=decision.excluded
+        )
+        if verdict.doc.verdict != "closed":
+            return Turn("acted", "the attempt was given up meanwhile", now.number)
+        now.verdict = verdict
+        return None
+
+    def _abort(self, now: Round, decision: Abort) -> Turn:
+        """Give the attempt up, and the round when the budget is used up; a fresh process tries again."""
+        client = self._client
+        client.seat(GLOBAL).still()
+        stored = client.abort_attempt(
+            now.attempt, now.roster, code=BELOW_QUORUM, reason=decision.why, redo=decision.redo
+        )
+        if stored.doc.verdict != "aborted":
+            return Turn("acted", "the attempt was closed meanwhile", now.number)
+        now.machine.to(RoundState.ABORTED)
+        self._aborts = self._aborts + 1 if self._aborted_round == now.number else 1
+        self._aborted_round = now.number
+        client.publish_orchestration(now.view())
+        if self._aborts > client.settings.policy.retry_budget:
+            raise QuorumNotReached(
+                f"round {now.number}: {decision.why}; given up after {self._aborts} attempts",
+                hint="Ask these sites what keeps them, then run again: what is sealed still counts.",
+            )
+        return Turn("acted", f"round {now.number}: attempt {now.attempt.attempt} was given up", now.number)
