@@ -48,8 +48,8 @@ class LeadVerbs(RecordVerbs):
         """Roll events and heartbeats up into orchestration's `site_status`."""
         roster = self.roster()
         round_, _ = self.attempt_of(pass_id)
-        ready = self.watch.ready(round_, roster.expected_in(pass_id))
-        status = self.watch.status(roster.expected_in(pass_id), ready=ready)
+        ready = self.watch.ready(round_, roster.expected_in(pass_id, round_.attempt))
+        status = self.watch.status(roster.expected_in(pass_id, round_.attempt), ready=ready)
         self.publish_orchestration(LeadView(roster, pass_id - 1, status, attempt=round_.attempt))
         return status
 
@@ -67,10 +67,10 @@ class LeadVerbs(RecordVerbs):
         outcomes = []
         inputs = []
         try:
-            expected = self.roster().expected_in(pass_id)
+            round_, _ = self.attempt_of(pass_id)
+            expected = self.roster().expected_in(pass_id, round_.attempt)
         except StoreUnavailable:
             return [Status.FAILED for _ in self.settings.sites]
-        round_, _ = self.attempt_of(pass_id)
         for site in expected:
             ref = round_.ref(site)
             outcomes.append(self.attempt(partial(self._pull_one, ref), what=ref.folder))
@@ -215,7 +215,9 @@ class LeadVerbs(RecordVerbs):
         base = self.require_global(ref.number - 1)
         roster = self.roster()
         round_, closed = self.attempt_of(ref.number)
-        inputs = [self.mirror.sealed(round_.ref(site)) for site in roster.expected_in(ref.number)]
+        inputs = [
+            self.mirror.sealed(round_.ref(site)) for site in roster.expected_in(ref.number, round_.attempt)
+        ]
         verdict = closed or self.close_attempt(
             round_, roster, inputs=[one for one in inputs if one], excluded={}
         )

@@ -27,7 +27,7 @@ def change_roster(client: Client, change: Change, *, site: str, key: str | None 
     """Write the next roster.
 
     `drop` and `pause` hold at once, for any round that has no verdict yet; `add` and `resume` from
-    the next round on, so that nobody is waited for who could not know of it.
+    the next attempt on, mostly that of the next round: who is waited for does not grow under way.
 
     Args:
         client: the lead's.
@@ -42,7 +42,7 @@ def change_roster(client: Client, change: Change, *, site: str, key: str | None 
     _require_a_run(client)
     for _ in range(_TRIES):
         roster = client.roster()
-        sites = _CHANGES[change](roster, _Wish(site, key, max(client.newest_global() + 2, 1)))
+        sites = _CHANGES[change](roster, _Wish(site, key, *_following(client)))
         if not any(one.state == "active" for one in sites):
             raise ConfigError(
                 f"without {site} nobody would be left", hint="Use `clif-stitch end` to end the run."
@@ -77,9 +77,9 @@ def ask_redo(client: Client, site: str) -> int:
     if number < 1:
         raise RoundError("there is no global yet, so there is no pass to redo", hint="Wait for global 0.")
     roster = client.roster()
-    if site not in roster.expected_in(number):
-        raise ConfigError(f"round {number} does not wait for {site}", hint="See: clif-stitch sites")
     attempt, verdict = client.attempt_of(number)
+    if site not in roster.expected_in(number, attempt.attempt):
+        raise ConfigError(f"round {number} does not wait for {site}", hint="See: clif-stitch sites")
     if verdict is None:
         reason = f"the lead asked {site} for a new pass"
         stored = client.abort_attempt(attempt, roster, code=REDO_REQUESTED, reason=reason, redo=[site])
@@ -118,11 +118,20 @@ def end_run(client: Client, reason: str) -> Done:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """A change that is asked for: the site, its key, and the round after the one under way."""
+    """A change that is asked for: the site, its key, and the attempt after the one under way."""
 
     site: str
     key: str | None
-    following: int
+    since: int
+    since_attempt: int
+
+
+def _following(client: Client) -> tuple[int, int]:
+    """The attempt after the one under way: the same round's, should that one be given up."""
+    newest = client.newest_global()
+    if newest < 0:
+        return 1, 0
+    return newest + 1, client.attempt_of(newest + 1)[0].attempt + 1
 
 
 def _added(roster: Roster, wish: _Wish) -> tuple[RosterSite, ...]:
@@ -132,7 +141,7 @@ def _added(roster: Roster, wish: _Wish) -> tuple[RosterSite, ...]:
         raise ConfigError(
             f"{wish.site} is on the roster already", hint=f"Perhaps: clif-stitch sites {again} {wish.site}"
         )
-    fresh = RosterSite(site=wish.site, key=wish.key, since=wish.following)
+    fresh = RosterSite(site=wish.site, key=wish.key, since=wish.since, since_attempt=wish.since_attempt)
     if there is not None:  # a new key for a site that takes part
         fresh = there.model_copy(update={"key": wish.key})
     return (*(one for one in roster.sites if one.site != wish.site), fresh)
@@ -148,7 +157,9 @@ def _paused(roster: Roster, wish: _Wish) -> tuple[RosterSite, ...]:
 
 
 def _resumed(roster: Roster, wish: _Wish) -> tuple[RosterSite, ...]:
-    return _with_state(roster, wish.site, {"state": "active", "since": wish.following})
+    return _with_state(
+        roster, wish.site, {"state": "active", "since": wish.since, "since_attempt": wish.since_attempt}
+    )
 
 
 _CHANGES: dict[Change, Callable[[Roster, _Wish], tuple[RosterSite, ...]]] = {

@@ -217,7 +217,7 @@ class RecordVerbs(SiteVerbs):
             current_pass=current,
             phase="complete" if done else view.phase,
             directive=Directive(
-                expected=() if done else view.roster.expected_in(current),
+                expected=() if done else view.roster.expected_in(current, view.attempt),
                 base=view.base,
                 round_seed=self.seed(current),
                 config=dict(self.settings.hyper),

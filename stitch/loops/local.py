@@ -18,7 +18,7 @@ from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, St
 from stitch.files import disk
 from stitch.layout import Event, PassRef, What
 from stitch.mirror import Sealed, Stage
-from stitch.rounds import Turn
+from stitch.rounds import Attempt, Turn
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.wire import MAX_BYTES, Done, Orchestration
@@ -112,7 +112,7 @@ class Local:
         elif sealed is not None:
             status = client.publish_site_pass(sealed)
         else:
-            return self._train_from(newest, ref)
+            return self._train_from(newest, attempt)
         return self._after(ref, status)
 
     def _after(self, ref: PassRef, status: Status) -> Turn:
@@ -124,14 +124,15 @@ class Local:
             return self._wait(pass_id)
         return Turn("acted", f"published pass {pass_id}", pass_id)
 
-    def _train_from(self, newest: int, ref: PassRef) -> Turn:
+    def _train_from(self, newest: int, attempt: Attempt) -> Turn:
         client = self.client
+        ref = attempt.ref(client.site)
         _, base = client.fetch_global(newest)
         if base is None:
             return Turn("waiting", f"global {newest} is not whole in the store yet", newest)
         if base.seal.final:
             return self._finish(newest, None)
-        idle = self._idle_by_roster(ref.number)
+        idle = self._idle_by_roster(attempt)
         if idle:
             return Turn("waiting", idle, ref.number)
         return self._after(ref, client.publish_site_pass(self._train(ref, base)))
@@ -140,17 +141,17 @@ class Local:
         self.client.seat(self.client.lane).tell("waiting", pass_id)
         return Turn("waiting", f"waiting for global {pass_id}", pass_id)
 
-    def _idle_by_roster(self, wanted: int) -> str:
-        """Why this site does not train pass `wanted`; "" when it does."""
+    def _idle_by_roster(self, wanted: Attempt) -> str:
+        """Why this site does not train for an attempt; "" when it does."""
         roster = self.client.newest_roster()
         entry = next((one for one in roster.sites if one.site == self.client.site), None) if roster else None
-        if roster is None or (entry and entry.state == "active" and entry.since <= wanted):
+        if roster is None or (entry and entry.takes_part(wanted.pass_id, wanted.attempt)):
             return ""
         if entry is None:
             return "this site is not on the roster (the lead adds it: clif-stitch sites add)"
         if entry.state == "paused":
             return "the lead has paused this site"
-        return f"this site takes part from pass {entry.since} on"
+        return "this site takes part from the next round on"
 
     # -- once a process --------------------------------------------------------------------------
 

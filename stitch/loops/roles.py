@@ -74,7 +74,7 @@ class Coordinator:
             return RoundState.OPEN
         attempt, verdict = client.attempt_of(newest + 1)
         roster = client.roster()
-        expected = roster.expected_in(newest + 1)
+        expected = roster.expected_in(newest + 1, attempt.attempt)
         candidate = client.mirror.sealed(PassRef(newest + 1)) is not None
         ready = client.watch.ready(attempt, expected)
         started = client.watch.started(expected, ready=ready)

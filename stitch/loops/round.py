@@ -45,7 +45,7 @@ class Round:
     @property
     def expected(self) -> tuple[str, ...]:
         """The sites that the round waits for, sorted."""
-        return self.roster.expected_in(self.number)
+        return self.roster.expected_in(self.number, self.attempt.attempt)
 
     def view(self, status: Mapping[str, str] | None = None, *, deadline: datetime | None = None) -> LeadView:
         """What orchestration says of it."""

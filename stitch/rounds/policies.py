@@ -76,11 +76,14 @@ class Quorum:
         missing = view.missing
         if not view.expected:
             return Wait("the roster is empty")
-        if not missing:
-            return self._close(view) if self._enough(view) else self._abort(view)
+        if not missing and self._enough(view):
+            return self._close(view)
+        if not missing and view.excluded.keys() & view.expected:
+            return self._abort(view)  # nothing else can come but what a redo brings
         until = self._deadline(view, now)
         if now < until:
-            return Wait(f"waiting for {', '.join(missing)}", on=missing, until=until)
+            whom = ", ".join(missing) or f"more sites: {self.needed} are needed"
+            return Wait(f"waiting for {whom}", on=missing, until=until)
         if self._enough(view):
             return self._close(view)
         unknown = tuple(site for site in missing if site in view.unreadable)

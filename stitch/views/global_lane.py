@@ -112,7 +112,7 @@ class GlobalLane:
         word = self.orchestration
         if word is not None and word.current_pass == self.wanted and word.directive.expected:
             return word.directive.expected
-        return self.roster.expected_in(self.wanted) if self.roster else tuple(otherwise)
+        return self.roster.expected_in(self.wanted, self.attempt.attempt) if self.roster else tuple(otherwise)
 
     def opened_at(self) -> datetime | None:
         """When the current attempt opened: as published, else the store time of the newest global."""

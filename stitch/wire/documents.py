@@ -39,13 +39,19 @@ class RosterSite(Part):
     Attributes:
         state: a paused site is not waited for.
         key: its public key's fingerprint, once signing is on.
-        since: the first round that waits for it; whoever joins later does so between two rounds.
+        since, since_attempt: the first round, and its first attempt, that waits for it: whoever
+            joins later does so between two attempts.
     """
 
     site: SiteId
     state: Literal["active", "paused"] = "active"
     key: str | None = None
     since: Count = 1
+    since_attempt: Count = 0
+
+    def takes_part(self, pass_id: int, attempt: int) -> bool:
+        """Whether this attempt of the round waits for it."""
+        return self.state == "active" and (self.since, self.since_attempt) <= (pass_id, attempt)
 
 
 class Roster(Document):
@@ -64,10 +70,9 @@ class Roster(Document):
         """The active sites, sorted."""
         return tuple(sorted(entry.site for entry in self.sites if entry.state == "active"))
 
-    def expected_in(self, pass_id: int) -> tuple[str, ...]:
-        """The sites that round `pass_id` waits for, sorted."""
-        active = (entry for entry in self.sites if entry.state == "active" and entry.since <= pass_id)
-        return tuple(sorted(entry.site for entry in active))
+    def expected_in(self, pass_id: int, attempt: int) -> tuple[str, ...]:
+        """The sites that this attempt of round `pass_id` waits for, sorted."""
+        return tuple(sorted(entry.site for entry in self.sites if entry.takes_part(pass_id, attempt)))
 
 
 class Term(Document):

@@ -14,11 +14,14 @@ import pytest
 
 from stitch.sync.lease import Lease
 from stitch.testing.federation import Federation
+from tests.property import elastic_laws
 from tests.property.chaos import Chaos
+from tests.property.elastic_chaos import ElasticChaos
 from tests.property.laws import check
 
 HISTORIES = 240
 LEASELESS = 80
+ELASTIC = 240
 RAM_DISK = Path("/dev/shm")  # noqa: S108  every mirror is flushed again and again: a disk would take minutes
 
 
@@ -31,11 +34,18 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield Path(name)
 
 
+def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody believes to hold every lane."""
+    monkeypatch.setattr(Lease, "_holder", lambda lease, newest: None)
+    monkeypatch.setattr(Lease, "still", lambda lease: None)
+    monkeypatch.setattr(Lease, "beat", lambda lease, state, pass_id: None)
+
+
 def live_through(chaos: Chaos) -> None:
     """Run a history and hold it to the laws; one that breaks them is shown."""
     try:
         chaos.run()
-        check(chaos.federation)
+        (elastic_laws.check if isinstance(chaos, ElasticChaos) else check)(chaos.federation)
     except Exception:
         print("\n".join(chaos.trace))
         raise
@@ -60,10 +70,21 @@ def test_without_a_lease_the_laws_are_kept_as_well(
     folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lease saves double work; laws 1, 2 and 11 keep two of everybody correct (law 10)."""
-    monkeypatch.setattr(Lease, "_holder", lambda lease, newest: None)
-    monkeypatch.setattr(Lease, "still", lambda lease: None)
-    monkeypatch.setattr(Lease, "beat", lambda lease, state, pass_id: None)
+    without_lease(monkeypatch)
     live_through(Chaos(seed, folder))
+
+
+@pytest.mark.parametrize("seed", range(ELASTIC))
+def test_every_history_of_a_quorum_ends_with_the_laws_kept(folder: Path, seed: int) -> None:
+    live_through(ElasticChaos(seed, folder))
+
+
+@pytest.mark.parametrize("seed", range(ELASTIC, ELASTIC + LEASELESS))
+def test_a_quorum_keeps_the_laws_without_a_lease_as_well(
+    folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_lease(monkeypatch)
+    live_through(ElasticChaos(seed, folder))
 
 
 def test_a_history_is_its_seed(folder: Path) -> None:

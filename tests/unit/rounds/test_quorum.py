@@ -128,7 +128,8 @@ def test_when_nobody_is_left_to_wait_for_it_is_given_up_at_once_and_a_redo_is_as
 def test_a_site_that_is_not_expected_neither_counts_nor_is_waited_for() -> None:
     seen = view("rush", "nu", expected=("rush",))
     assert judge(seen, 2, needed=1) == Close(refs("rush"))
-    assert isinstance(judge(seen, 2), Abort)
+    assert isinstance(judge(seen, 2), Wait), "more may be added until the deadline"
+    assert isinstance(judge(seen, 10), Abort)
 
 
 def test_an_empty_roster_waits_instead_of_publishing_nothing() -> None:
@@ -144,3 +145,4 @@ def test_it_never_closes_below_k(needed: int) -> None:
                 assert len(decision.inputs) >= needed
             if isinstance(decision, Abort):
                 assert count < needed
+                assert minute >= 10, "not before a deadline"
