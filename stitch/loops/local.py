@@ -144,9 +144,9 @@ class Local:
     def _idle_by_roster(self, wanted: Attempt) -> str:
         """Why this site does not train for an attempt; "" when it does."""
         roster = self.client.newest_roster()
-        entry = next((one for one in roster.sites if one.site == self.client.site), None) if roster else None
-        if roster is None or (entry and entry.takes_part(wanted.pass_id, wanted.attempt)):
+        if roster is None or self.client.site in roster.expected_in(wanted.pass_id, wanted.attempt):
             return ""
+        entry = next((one for one in roster.sites if one.site == self.client.site), None)
         if entry is None:
             return "this site is not on the roster (the lead adds it: clif-stitch sites add)"
         if entry.state == "paused":

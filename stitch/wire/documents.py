@@ -71,8 +71,12 @@ class Roster(Document):
         return tuple(sorted(entry.site for entry in self.sites if entry.state == "active"))
 
     def expected_in(self, pass_id: int, attempt: int) -> tuple[str, ...]:
-        """The sites that this attempt of round `pass_id` waits for, sorted."""
-        return tuple(sorted(entry.site for entry in self.sites if entry.takes_part(pass_id, attempt)))
+        """The sites that this attempt of round `pass_id` waits for, sorted.
+
+        Where nobody else is left, those who would join later are waited for at once.
+        """
+        begun = tuple(sorted(entry.site for entry in self.sites if entry.takes_part(pass_id, attempt)))
+        return begun or self.expected
 
 
 class Term(Document):
