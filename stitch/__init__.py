@@ -4,8 +4,8 @@ from stitch import Client, Status, run_local, run_lead
 """
 
 from stitch.client import Client
-from stitch.loops import run_lead, run_local
+from stitch.loops import Coordinator, Participant, run_lead, run_local
 from stitch.sync.status import Status
 from stitch.version import __version__
 
-__all__ = ["Client", "Status", "__version__", "run_lead", "run_local"]
+__all__ = ["Client", "Coordinator", "Participant", "Status", "__version__", "run_lead", "run_local"]

@@ -3,5 +3,16 @@
 from stitch.loops.drive import Finished, run, run_lead, run_local, step
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
+from stitch.loops.roles import Coordinator, Participant
 
-__all__ = ["Finished", "Lead", "Local", "run", "run_lead", "run_local", "step"]
+__all__ = [
+    "Coordinator",
+    "Finished",
+    "Lead",
+    "Local",
+    "Participant",
+    "run",
+    "run_lead",
+    "run_local",
+    "step",
+]

@@ -19,9 +19,9 @@ from tests.property.chaos import Chaos
 from tests.property.elastic_chaos import ElasticChaos
 from tests.property.laws import check
 
-HISTORIES = 240
+HISTORIES = 1000
 LEASELESS = 80
-ELASTIC = 240
+ELASTIC = 1000
 RAM_DISK = Path("/dev/shm")  # noqa: S108  every mirror is flushed again and again: a disk would take minutes
 
 
