@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from stitch import layout
+from stitch.client.admission import require_fit
 from stitch.client.calls import train_call
+from stitch.client.commitment import commitment
 from stitch.client.presence import Presence
 from stitch.errors import ConfigError, HookOutput, ProtocolError
 from stitch.hooks.inline import check_map
@@ -214,14 +216,18 @@ class SiteVerbs(Presence):
 
         Raises:
             EgressRefused: too few samples, or a model that may not leave; nothing was sealed.
+            CommitmentMismatch, PinMismatch: data or a pinned file changed meanwhile; nothing was sealed.
+            HookOutput: the lead would not admit it; nothing was sealed.
         """
         check_counts(n_samples, self.settings.egress)
         model = stage.model_path(self.settings.hooks.model_ext)
         if not model.is_file():
             raise HookOutput(f"no model was written to {model.name}", hint="Write it to model_path(pass_id).")
+        started, root = commitment(self, stage.ref, attempt=attempt)
         seal = Seal.make(
             lane=stage.ref.lane,
             attempt=attempt,
+            dataset_root=root,
             base_pass=base.ref.number,
             base_sha256=base.seal.model_sha256,
             n_samples=n_samples,
@@ -229,6 +235,7 @@ class SiteVerbs(Presence):
             round_seed=self.seed(stage.ref.number),
             **self.model_fields(stage),
         )
+        require_fit(self, seal, ref=stage.ref, started=started)
         sealed = self.mirror.seal(stage, seal)
         self._stages.pop(stage.ref, None)
         return sealed
@@ -246,6 +253,7 @@ class SiteVerbs(Presence):
             "model_bytes": model.stat().st_size,
             "hooks_sha256": self.hooks_sha256,
             "config_sha256": self.config_sha256,
+            "pins": self.pins(stage.ref.number),
             "created_at": self.clock.now(),
             "stitch_version": __version__,
         }
@@ -302,12 +310,20 @@ class SiteVerbs(Presence):
     def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> None:
         """Create an event of this site's pass: started, completed, failed or evaluated.
 
+        Before `started` the pins are checked, and the lead's hooks where `[integrity]` says so; with
+        `commit` it carries the root over the data.
+
         Args:
             pass_id: the site pass.
             event: which; repeating one changes nothing.
             attempt: the training attempt; by default the newest.
             **fields: further fields of the event document.
+
+        Raises:
+            PinMismatch, ConfigError: this site may not train; nothing was created.
         """
+        if event == Event.STARTED:
+            fields = self.ready_to_train(pass_id) | fields
         number = attempt or max(1, self.events.last_attempt(pass_id))
         self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields))
 

@@ -20,7 +20,7 @@ from stitch.hooks.call import HookResult
 from stitch.layout import GLOBAL, PassRef
 from stitch.loops.local import QUIET_POLLS, check_end, lane_is_held
 from stitch.mirror import Sealed, Stage
-from stitch.rounds import Close, RoundFiles, RoundView, Turn, Wait, close_policy, derive
+from stitch.rounds import Close, Code, RoundFiles, RoundView, Turn, Wait, close_policy, derive
 from stitch.sync.documents import Stored
 from stitch.wire import Roster, RoundRecord, Verdict
 
@@ -180,7 +180,11 @@ class Lead:
         if client.roster().number != now.roster.number:
             self._round = None  # law 11: the verdict names the newest roster
             return Turn("acted", "the roster changed", now.number)
-        inputs, excluded = admit(sealed, client.mirror)
+        inputs, excluded = admit(sealed, client)
+        unbound = [site for site, why in excluded.items() if why.code is Code.NOT_BOUND]
+        if unbound:  # law 7: a copied folder may still bring it
+            why = f"the started event of {', '.join(unbound)} is not there yet"
+            return Turn("waiting", f"round {now.number}: {why}", now.number, on=tuple(unbound))
         if sum(one.seal.n_samples for one in inputs) == 0:
             sites = ", ".join(str(one.ref.site) for one in sealed)
             raise RoundError(
