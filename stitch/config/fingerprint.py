@@ -66,13 +66,13 @@ def differences(begun: Mapping[str, object], ours: Mapping[str, object]) -> str:
     more = names[_MOST_SHOWN:]
     also = f" and {', '.join(more[:_MOST_NAMED])}" if more else ""
     rest = f" and {len(more) - _MOST_NAMED} more" if len(more) > _MOST_NAMED else ""
-    return ", ".join(shown) + also + rest
+    return ", ".join(shown) + also + rest or "in something that this version does not know"
 
 
 def _flat(facts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Dotted names, and values as JSON."""
     for name, value in facts.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield prefix + name, json.dumps(value)
