@@ -70,7 +70,7 @@ def test_the_lead_begins_no_run_while_its_own_pinned_file_is_another(federation:
     said = federation.lead.call("run")
     assert said.code == 34
     assert not (federation.run / "global/manifest.json").exists()
-    assert not (federation.run / "sites").exists()
+    assert not list(federation.run.rglob("join"))
 
 
 def test_pins_that_differ_from_the_run_s_are_settings_that_differ(federation: Federation) -> None:
@@ -164,7 +164,7 @@ def test_a_leaves_hook_that_fails_is_named_and_its_words_stay_in_its_log(federat
     federation.nu.write("code/leaves.py", "def leaves(data_dir):\n    raise ValueError('patient 4711')\n")
     said = federation.nu.call("run")
     assert said.code == 11
-    assert said.cause.startswith("the leaves hook raised ValueError at code/leaves.py:2")
+    assert said.cause.endswith("raised ValueError at code/leaves.py:2")
     assert "4711" in federation.nu.call("log", "--hook", "leaves").out
     assert not [path for path in federation.run.rglob("*.json") if b"4711" in path.read_bytes()]
     assert not [name for name in said_by(federation) if name.startswith("pass_")]
