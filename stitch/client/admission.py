@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from stitch import layout
 from stitch.client.begun import Begun
 from stitch.config.settings import pins_in_force
-from stitch.errors import CommitmentMismatch, ConfigError, HookOutput, PinMismatch, ProtocolError
+from stitch.errors import (
+    CommitmentMismatch,
+    ConfigError,
+    EgressRefused,
+    HookOutput,
+    PinMismatch,
+    ProtocolError,
+)
 from stitch.layout import Event, PassRef
 from stitch.mirror import Sealed
 from stitch.rounds import Code, Reason, Started, Terms, unfit, unused
@@ -92,6 +99,7 @@ def require_fit(actor: Begun, seal: Seal, *, ref: PassRef, started: Started | No
     Raises:
         CommitmentMismatch: the data changed while the attempt trained.
         PinMismatch: it declares other pins than the run's.
+        EgressRefused: its model is larger than may leave.
         ConfigError: no `started` event bound the attempt to its data.
         HookOutput: every other reason.
     """
@@ -108,6 +116,9 @@ def require_fit(actor: Begun, seal: Seal, *, ref: PassRef, started: Started | No
             f"pass {ref.number}: {reason}",
             hint=f'{_NOT_SEALED}Call emit({ref.number}, "started") before the training begins.',
         )
+    if reason.code is Code.SIZE:
+        hint = "Make the model smaller or raise transfer.max_file_mb at every site."
+        raise EgressRefused(f"pass {ref.number}: {reason}", hint=hint)
     if reason.code is Code.PINS:
         raise PinMismatch(f"pass {ref.number}: {reason}", hint=_NOT_SEALED + "Look at [pins].")
     raise HookOutput(

@@ -307,7 +307,7 @@ class SiteVerbs(Presence):
             metrics=dict(seal.metrics),
         )
 
-    def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> None:
+    def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> bool:
         """Create an event of this site's pass: started, completed, failed or evaluated.
 
         Before `started` the pins are checked, and the lead's hooks where `[integrity]` says so; with
@@ -319,13 +319,16 @@ class SiteVerbs(Presence):
             attempt: the training attempt; by default the newest.
             **fields: further fields of the event document.
 
+        Returns:
+            Whether the event that is there now says this; one that says something else was kept.
+
         Raises:
             PinMismatch, ConfigError: this site may not train; nothing was created.
         """
         if event == Event.STARTED:
             fields = self.ready_to_train(pass_id) | fields
         number = attempt or max(1, self.events.last_attempt(pass_id))
-        self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields))
+        return not self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields)).conflict
 
     def _base(self, pass_id: int) -> Sealed:
         _, base = self.fetch_global(pass_id - 1)

@@ -215,11 +215,10 @@ class Local:
         """Create the `started` event of a new attempt, which binds it to its base and its data."""
         client = self.client
         attempt = client.events.last_attempt(ref.number) + 1
-        sha256 = base.seal.model_sha256
+        bound = {"base_pass": base.ref.number, "base_sha256": base.seal.model_sha256}
         try:
-            client.emit(
-                ref.number, Event.STARTED, attempt=attempt, base_pass=base.ref.number, base_sha256=sha256
-            )
+            while not client.emit(ref.number, Event.STARTED, attempt=attempt, **bound):
+                attempt += 1  # another machine of this site took that number for other data
         except HookError as error:  # the leaves hook: no attempt began that could fail
             client.trail.last_error(error, pass_id=ref.number, phase="committing", model_path=None)
             client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)

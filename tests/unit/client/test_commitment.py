@@ -337,3 +337,21 @@ def test_by_hand_a_pass_needs_its_start_before_its_training(run: Run) -> None:
     client.push_local_model(1, {"n_samples": 100})
     assert run.actors.inner.stat(f"trial/{PassRef(1, 'nu').seal}") is not None
     client.close()
+
+
+def test_a_number_that_another_machine_took_meanwhile_is_not_ours(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both saw no attempt yet: the second to write takes the next number, and there is no false alarm."""
+    other, _ = Actors(run.actors.folder / "elsewhere").client("nu", integrity=COMMIT)
+    (other.data_dir / "more.csv").write_bytes(b"data of its own")
+    other.use(run.clients["nu"].lanes)
+    other.emit(1, "started")
+    client = run.restart("nu")
+    monkeypatch.setattr(client.events, "last_attempt", lambda pass_id: 0)
+    assert Local(client).step().state == "acted"
+    sealed = client.mirror.sealed(PassRef(1, "nu"))
+    second = run.event(Event.STARTED, 2)
+    assert sealed is not None
+    assert second is not None
+    assert (sealed.seal.attempt, sealed.seal.dataset_root) == (2, second.dataset_root)
