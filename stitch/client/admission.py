@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stitch import layout
 from stitch.client.begun import Begun
@@ -48,14 +49,17 @@ def admit(passes: Sequence[Sealed], lead: Begun) -> tuple[list[Sealed], dict[str
 
 
 def _reason(sealed: Sealed, lead: Begun) -> Reason | None:
-    seal = sealed.seal
+    seal, ref = sealed.seal, sealed.ref
     terms = terms_of(lead, seal)
-    committed = terms.commit or seal.dataset_root is not None
+    word = Started(seal.dataset_root)  # taken for the site's, until everything else about the pass is right
+    otherwise = unfit(seal, replace(terms, commit=False), ref=ref, started=word)
+    if otherwise is not None or (seal.dataset_root is None and not terms.commit):
+        return otherwise or unused(seal)
     try:
-        started = read_started(lead, sealed.ref, attempt=seal.attempt) if committed else None
+        started = read_started(lead, ref, attempt=seal.attempt)
     except ProtocolError:
         return Reason(Code.NOT_BOUND, "the started event of its training cannot be read")
-    return unfit(seal, terms, ref=sealed.ref, started=started) or unused(seal)
+    return unfit(seal, terms, ref=ref, started=started) or unused(seal)
 
 
 def terms_of(actor: Begun, seal: Seal) -> Terms:

@@ -8,6 +8,7 @@ Beside the passes in the mirror's `local/`, and never sent:
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -153,8 +154,9 @@ def _secret(file: Path) -> bytes:
     if file.is_file() and len(secret := file.read_bytes()) == _DIGEST_BYTES:
         return secret
     secret = secrets.token_bytes(_DIGEST_BYTES)
+    with contextlib.suppress(OSError):  # some network mounts know no modes
+        file.parent.chmod(0o700)
     write_file(file, secret, durable=True)
-    file.chmod(0o600)
     return secret
 
 

@@ -16,6 +16,9 @@ from stitch.layout import PassRef
 from stitch.rounds.seeds import round_seed
 from stitch.wire import Seal
 
+MOST_ATTEMPTS = 9999
+"""No site trains one pass more often; a larger number names no event that could be looked at."""
+
 
 class Code(StrEnum):
     """Why a pass is not admitted: a word for programs."""
@@ -112,7 +115,7 @@ def _envelope(seal: Seal, terms: Terms, ref: PassRef) -> Reason | None:
     ):
         if found != wanted:
             return Reason(Code.PLACE, f"it is of another {name}")
-    if seal.attempt < 1 or seal.round is not None or ref.site is None:
+    if not 1 <= seal.attempt <= MOST_ATTEMPTS or seal.round is not None or ref.site is None:
         return Reason(Code.PLACE, "it is no site pass")
     if seal.config_sha256 != terms.config_sha256:
         return Reason(Code.SETTINGS, "it was made with other settings, or another hook contract")

@@ -189,8 +189,17 @@ def test_the_event_of_the_seal_s_own_attempt_is_asked_and_not_the_newest(committ
 def test_data_that_are_not_those_of_the_start_are_a_commitment_mismatch(committed: Chain) -> None:
     """Scenario 22, the lead's half."""
     committed.started("nu", ROOT)
-    _, excluded = admit([committed.trained("nu", claim={"dataset_root": "e" * 64})], committed.lead)
-    assert excluded["nu"].code is Code.COMMITMENT
+    sites = {"nu": "e" * 64, "uchicago": None}
+    committed.started("uchicago", ROOT)
+    passes = [committed.trained(site, claim={"dataset_root": root}) for site, root in sites.items()]
+    _, excluded = admit(passes, committed.lead)
+    assert {site: reason.code for site, reason in excluded.items()} == dict.fromkeys(sites, Code.COMMITMENT)
+
+
+def test_a_site_that_never_committed_is_told_apart_from_one_that_lies(committed: Chain) -> None:
+    committed.started("nu", None)
+    _, excluded = admit([committed.trained("nu")], committed.lead)
+    assert excluded["nu"].code is Code.NOT_COMMITTED
 
 
 def test_a_start_that_has_not_arrived_is_told_apart_from_a_false_one(committed: Chain) -> None:
@@ -219,3 +228,12 @@ def test_without_commitments_no_event_is_looked_at(chain: Chain) -> None:
     before = dict(chain.store.meter.requests)
     assert admit([trained], chain.lead)[1] == {}
     assert chain.store.meter.requests == before
+
+
+@pytest.mark.parametrize("claim", [{"attempt": 10**4000}, {"attempt": 0}, {"base_pass": 10**4000}])
+def test_numbers_that_no_file_name_holds_are_a_reason_and_no_crash(
+    committed: Chain, claim: dict[str, object]
+) -> None:
+    sealed = committed.trained("nu", claim={"dataset_root": ROOT, **claim})
+    _, excluded = admit([sealed], committed.lead)
+    assert excluded["nu"].code in (Code.PLACE, Code.BASE)

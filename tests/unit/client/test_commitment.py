@@ -73,7 +73,7 @@ def test_the_salt_is_readable_by_its_owner_alone_and_is_sent_nowhere(actors: Act
     root_of_data(client, 1)
     salt = client.mirror.root / "local" / "dataset" / "salt"
     assert len(salt.read_bytes()) == 32
-    assert os.name == "nt" or salt.stat().st_mode & 0o077 == 0
+    assert os.name == "nt" or salt.parent.stat().st_mode & 0o077 == 0
     assert list(actors.inner.list("trial/")) == []
 
 

@@ -59,6 +59,7 @@ def test_an_honest_pass_is_fit() -> None:
         ({"pass_id": 3}, Code.PLACE, "another pass"),
         ({"model_file": stored_name("model", MODEL, ext="pkl")}, Code.PLACE, "another model extension"),
         ({"attempt": 0}, Code.PLACE, "no site pass"),
+        ({"attempt": 10_000}, Code.PLACE, "no site pass"),
         ({"config_sha256": "2" * 64}, Code.SETTINGS, "other settings, or another hook contract"),
         ({"model_bytes": 1001}, Code.SIZE, "1001 bytes"),
         ({"base_pass": None, "base_sha256": None}, Code.BASE, "no base"),
