@@ -251,7 +251,7 @@ class Local:
                 ref.number,
                 Event.FAILED,
                 attempt=attempt,
-                hook="train",
+                hook=hook.hook if hook and hook.hook else "train",
                 exception=(hook.kind if hook and hook.kind else type(error).__name__)[:200],
                 where=(hook.where[:200] if hook and hook.where else None),
                 message=_own_words(error) if told else None,

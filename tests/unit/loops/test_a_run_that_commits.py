@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from stitch import layout
 from stitch.client import Client, Setup
 from stitch.client.commitment import root_of_data
 from stitch.config.settings import Hooks, Integrity
-from stitch.errors import CommitmentMismatch, ConfigError
+from stitch.errors import CommitmentMismatch, ConfigError, HookFailed
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import Event, PassRef
 from stitch.loops.lead import Lead
@@ -117,6 +118,24 @@ def test_data_that_changed_before_a_retrain_are_a_new_attempt_and_no_mismatch(ru
     assert record is not None
     assert record.doc.round is not None
     assert "nu" in [one.site for one in record.doc.round.inputs]
+
+
+def test_a_leaves_hook_that_fails_after_the_training_fails_the_attempt_under_its_own_name(run: Run) -> None:
+    client = run.restart("nu")
+    answers = [[b"row"]]
+
+    def leaves(*, data_dir: Path) -> Any:
+        return answers.pop()
+
+    hooks = replace(client.settings.hooks, leaves="code/leaves.py:leaves")
+    client.settings = replace(client.settings, hooks=hooks)
+    client.runner = FunctionRunner({"train": train, "leaves": leaves})
+    with pytest.raises(HookFailed):
+        Local(client).step()
+    failed = run.event(Event.FAILED)
+    assert failed is not None
+    assert (failed.hook, failed.exception) == ("leaves", "IndexError")
+    assert client.mirror.sealed(PassRef(1, "nu")) is None
 
 
 def test_by_hand_a_pass_needs_its_start_before_its_training(run: Run) -> None:
