@@ -13,13 +13,14 @@ from itertools import islice
 from pathlib import Path
 
 from stitch.cli.checks import Check, broken, fail, ok, warn
+from stitch.client.pins import pinned
 from stitch.config import names
 from stitch.config.environment import ENV_FILES, is_store_variable, parse_env
 from stitch.config.explain import nearest
 from stitch.config.settings import Settings
 from stitch.config.text import read_text
 from stitch.config.urls import repair_url
-from stitch.errors import DiskError, HookError, StitchError
+from stitch.errors import DiskError, HookError, PinMismatch, StitchError
 from stitch.hooks import HookName, HookSpec, check_spec, risky_extension
 
 _SYNCED = re.compile(
@@ -104,6 +105,7 @@ def hooks(settings: Settings) -> Iterator[Check]:
     wanted: dict[HookName, HookSpec | None] = {
         "train": settings.hooks.train,
         "evaluate": settings.hooks.evaluate,
+        "leaves": settings.hooks.leaves,
     }
     if settings.is_lead:
         wanted["aggregate"] = settings.hooks.aggregate
@@ -123,6 +125,23 @@ def hooks(settings: Settings) -> Iterator[Check]:
             yield fail(name, error)
         else:
             yield ok(name, spec if isinstance(spec, str) else " ".join(spec))
+
+
+def pins(settings: Settings) -> Iterator[Check]:
+    """Whether every pinned file has the bytes agreed on."""
+    if not settings.pins:
+        return
+    try:
+        pinned(settings, 2)  # those that every pass needs
+    except PinMismatch as error:
+        yield fail("pins", error)
+        return
+    try:
+        pinned(settings, 1)
+    except PinMismatch as error:
+        yield warn("pins", str(error), todo="Get it before pass 1, which alone needs it.")
+        return
+    yield ok("pins", f"as agreed: {', '.join(settings.pins)}")
 
 
 def model_format(settings: Settings) -> Iterator[Check]:

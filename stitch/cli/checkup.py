@@ -42,6 +42,7 @@ def examine(
         lambda: checks_project.secret_file(root),
         lambda: checks_project.data_folder(settings),
         lambda: checks_project.hooks(settings),
+        lambda: checks_project.pins(settings),
         lambda: checks_project.model_format(settings),
         lambda: checks_project.disk(settings),
         lambda: checks_project.place(root),

@@ -19,6 +19,7 @@ _FOLDER = re.compile(r"pass_(\d{3,})")
 class HookChoice(StrEnum):
     """The hooks that leave a log."""
 
+    LEAVES = "leaves"
     TRAIN = "train"
     AGGREGATE = "aggregate"
     EVALUATE = "evaluate"

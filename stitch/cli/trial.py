@@ -13,6 +13,7 @@ from stitch.cli.project import shown
 from stitch.client.calls import aggregate_call, train_call
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
+from stitch.config.settings import pins_in_force
 from stitch.errors import ConfigError, EgressRefused, HookError
 from stitch.files import disk, file_sha256
 from stitch.hooks.call import HookCall, HookResult
@@ -241,6 +242,7 @@ class Bench:
             n_samples=result.n_samples,
             metrics=metrics,
             config_sha256=config_sha256(self._settings),
+            pins={name: pin.sha256 for name, pin in pins_in_force(self._settings.pins, number).items()},
             round_seed=self._seed(number),
             created_at=SystemClock().now(),
             stitch_version=__version__,

@@ -1,9 +1,8 @@
-"""What every verb needs: settings, stores, mirror, clock, journal, and the run's manifest."""
+"""What every verb needs: settings, stores, mirror, clock, journal and staging folders."""
 
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -13,12 +12,11 @@ from stitch.client.lanes import open_lanes
 from stitch.client.seat import Seat
 from stitch.client.setup import Runner, Setup
 from stitch.client.trail import Trail
-from stitch.config import Settings, config_facts, config_sha256, differences, reload_urls
+from stitch.config import Settings, config_sha256, reload_urls
 from stitch.errors import (
     ConfigError,
     LaneLost,
     OutcomeUnknown,
-    ProtocolError,
     StitchError,
     Stopped,
     StoreUnavailable,
@@ -27,19 +25,15 @@ from stitch.hooks.runner import HookRunner
 from stitch.hooks.spec import hooks_sha256
 from stitch.layout import PassRef
 from stitch.mirror import Mirror, Stage
-from stitch.rounds import root_seed_of, round_seed
 from stitch.store.base import Progress
 from stitch.store.lanes import Lanes
 from stitch.store.location import parse_location
-from stitch.store.place import check_place
 from stitch.sync.documents import D, Documents, Stored
 from stitch.sync.events import Events
 from stitch.sync.lease import Identity
 from stitch.sync.passes import Limits, Passes
 from stitch.sync.status import Status
-from stitch.version import __version__
 from stitch.views import words
-from stitch.wire import MAX_BYTES, Manifest, sha256
 
 
 class Actor:
@@ -60,8 +54,6 @@ class Actor:
         self._setup = setup
         self._stages: dict[PassRef, Stage] = {}
         self._hooks_sha256: str | None = None
-        self._manifest: Manifest | None = None
-        self._manifest_sha256 = ""
         self._newest = -1  # the newest global this process saw in the store
         self.seats: dict[str, Seat] = {}
         lanes = setup.lanes or open_lanes(settings, clock=setup.clock, stop=setup.stop)
@@ -125,7 +117,7 @@ class Actor:
         """Hash of the hook sources; None when the hooks are not files (a notebook's functions)."""
         if self._hooks_sha256 is None:
             hooks = self.settings.hooks
-            specs = [spec for spec in (hooks.train, hooks.aggregate, hooks.evaluate) if spec]
+            specs = [spec for spec in (hooks.train, hooks.aggregate, hooks.evaluate, hooks.leaves) if spec]
             with contextlib.suppress(ConfigError):
                 self._hooks_sha256 = hooks_sha256(self.settings.root, specs)
         return self._hooks_sha256
@@ -160,80 +152,6 @@ class Actor:
         if isinstance(error, LaneLost):
             self.lost = error
             self.stop.set()  # a hook whose lane is gone works for nothing
-
-    # -- the run ---------------------------------------------------------------------------------
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The run's manifest, once the lead has begun the run."""
-        if self._manifest is None:
-            self.check_manifest()
-        return self._manifest
-
-    @property
-    def manifest_sha256(self) -> str:
-        """Hash of the manifest's bytes: the root of the chain."""
-        return self._manifest_sha256
-
-    def check_manifest(self) -> bool:
-        """Compare store, mirror and settings (law 4); False while the lead has not begun.
-
-        Raises:
-            ProtocolError: the store was emptied or swapped since this mirror saw it.
-            ConfigError: the run was begun with other settings; the differing keys are named.
-        """
-        path = layout.manifest()
-        kept, got = self.mirror.read(path), self.lanes.read(path, limit=MAX_BYTES)
-        if kept is not None and (got is None or got[1] != kept):
-            what = "has no" if got is None else "has another"
-            raise ProtocolError(
-                f"the store {what} manifest of run {self.settings.run_id}: it was emptied or swapped",
-                hint="Check the store URL. For a new run choose a new run_id; nothing was changed.",
-            )
-        if got is None:
-            return False
-        manifest = Manifest.parse(got[1], source=path)
-        check_place(manifest, path, run_id=self.settings.run_id)
-        self._agree(manifest)
-        if kept is None:
-            self.mirror.keep(path, got[1])
-        self._manifest, self._manifest_sha256 = manifest, sha256(got[1])
-        return True
-
-    def begin(self) -> None:
-        """At the lead: create the manifest and the first roster, unless they are there."""
-        if self.check_manifest():
-            return
-        settings = self.settings
-        root_seed = settings.root_seed
-        manifest = Manifest.make(
-            run_id=settings.run_id,
-            lead=settings.lead,
-            settings=config_facts(settings),
-            config_sha256=self.config_sha256,
-            root_seed=root_seed_of(secrets.token_bytes(7)) if root_seed is None else root_seed,
-            stitch_version=__version__,
-            created_at=self.clock.now(),
-        )
-        self.documents.create(layout.manifest(), manifest)
-        self.check_manifest()
-
-    def _agree(self, manifest: Manifest) -> None:
-        if manifest.config_sha256 == self.config_sha256:
-            return
-        ours = config_facts(self.settings)
-        theirs = manifest.settings
-        raise ConfigError(
-            f"run {self.settings.run_id} was begun with other settings: {differences(theirs, ours)}",
-            hint="Use the stitch.toml that the run was begun with; other settings need a new run_id.",
-        )
-
-    def seed(self, pass_id: int) -> int:
-        """The seed of round `pass_id`, or of pass 0's training."""
-        manifest = self.manifest
-        if manifest is None:
-            raise ProtocolError("the lead has not begun the run", hint="Wait for the lead, then try again.")
-        return round_seed(manifest.root_seed, pass_id)
 
     # -- staging and progress --------------------------------------------------------------------
 

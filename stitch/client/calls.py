@@ -122,6 +122,21 @@ def diagnose_call(
     )
 
 
+def leaves_call(settings: Settings, *, spec: str, pass_id: int, folder: Path) -> HookCall:
+    """Hash what the site's leaves hook yields of its data; `out_path` takes one digest a leaf."""
+    return HookCall(
+        hook="leaves",
+        spec=spec,
+        root=settings.root,
+        required={"data_dir": str(settings.data_dir)},
+        optional={"pass_id": pass_id, "config": hook_config(settings)},
+        out_path=folder / "leaves.bin",
+        work_dir=folder,
+        log_path=Trail(settings.runs_dir).log(pass_id, "leaves"),
+        timeout_s=_timeout(settings),
+    )
+
+
 def _call(
     settings: Settings,
     hook: HookName,

@@ -4,41 +4,93 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from stitch import layout
-from stitch.client.actor import Actor
+from stitch.client.begun import Begun
+from stitch.client.commitment import root_of_data
 from stitch.client.seat import Seat
-from stitch.errors import LaneLost
-from stitch.layout import What
+from stitch.errors import ConfigError, LaneLost, StoreDenied
+from stitch.layout import GLOBAL, What
 from stitch.version import __version__
 from stitch.wire import Join
 from stitch.wire.documents import Liveness
 
 
-class Presence(Actor):
+class Presence(Begun):
     """The verbs with which a site shows itself."""
 
-    def join(self) -> None:
-        """Publish what this site runs, if that is new."""
+    def join(self, *, wanted: int = 1) -> None:
+        """Publish what this site runs, if that is new.
+
+        Args:
+            wanted: the pass this site works on next; it says which pins must hold already.
+
+        Raises:
+            PinMismatch: a pinned file is another one here; nothing was published.
+        """
+        self.pins(wanted)
         fields = {
             "run_id": self.settings.run_id,
             "site": self.site,
             "config_sha256": self.config_sha256,
             "hooks_sha256": self.hooks_sha256,
             "contract": self.settings.hooks.contract,
+            "pins": {name: pin.sha256 for name, pin in sorted(self.settings.pins.items())},
             "stitch_version": __version__,
         }
-        newest = 0
-        for entry in self.lanes.list(f"{self.lane}/join/"):
-            key = layout.parse(entry.key)
-            newest = max(newest, key.number) if key is not None and key.what is What.JOIN else newest
-        while newest and (stored := self.documents.read(layout.join(self.site, newest), Join)):
-            if all(getattr(stored.doc, name) == value for name, value in fields.items()):
-                return
-            newest += 1
+        number, newest = self._newest_join(self.site)
+        if newest is not None and all(getattr(newest, name) == value for name, value in fields.items()):
+            return
         doc = Join.make(created_at=self.clock.now(), **fields)
-        self.told(self.documents.create(layout.join(self.site, max(newest, 1)), doc))
+        self.told(self.documents.create(layout.join(self.site, number + 1), doc))
         self.journal.note(self.lane, "join", text=f"joined run {self.settings.run_id} as {self.site}")
+
+    def ready_to_train(self, pass_id: int) -> dict[str, Any]:
+        """Look whether this site may train a pass; gives what its `started` event declares.
+
+        Raises:
+            PinMismatch: a pinned file is another one here.
+            ConfigError: `same_train = "refuse"` and the hooks are not the lead's, or there is no data.
+            HookError, DiskError: the data cannot be committed to.
+        """
+        self.pins(pass_id)
+        self._require_same_hooks()
+        return {"dataset_root": root_of_data(self, pass_id)} if self.settings.integrity.commit else {}
+
+    def _require_same_hooks(self) -> None:
+        if self.settings.integrity.same_train != "refuse" or self.settings.is_lead:
+            return
+        lead, ours = self.settings.lead, self.hooks_sha256
+        theirs = self._hooks_of_lead()
+        if ours is not None and theirs is not None and ours != theirs:
+            raise ConfigError(
+                f"the hooks of {self.site} ({ours[:12]}...) are not those of {lead} ({theirs[:12]}...)",
+                hint=f'Take over the code of {lead}; or set same_train = "warn" under [integrity].',
+            )
+
+    def _hooks_of_lead(self) -> str | None:
+        """Of its newest join; where this site cannot read that lane, of the newest global it has."""
+        join: Join | None = None
+        if self.lanes.has(layout.site_lane(self.settings.lead)):
+            with contextlib.suppress(StoreDenied):
+                _, join = self._newest_join(self.settings.lead)
+        if join is not None:
+            return join.hooks_sha256
+        newest = self.mirror.passes(GLOBAL)[-1:]
+        sealed = self.mirror.sealed(newest[0]) if newest else None
+        return sealed.seal.hooks_sha256 if sealed else None
+
+    def _newest_join(self, site: str) -> tuple[int, Join | None]:
+        """A site's newest join document and its number; 0 and None before the first."""
+        number = 0
+        for entry in self.lanes.list(f"{layout.site_lane(site)}/join/"):
+            key = layout.parse(entry.key)
+            number = max(number, key.number) if key is not None and key.what is What.JOIN else number
+        stored = self.documents.read(layout.join(site, number), Join) if number else None
+        while later := self.documents.read(layout.join(site, number + 1), Join):  # lists may be stale
+            stored, number = later, number + 1
+        return number, stored.doc if stored else None
 
     def heartbeat(self, pass_id: int | None = None) -> None:
         """Beat once: shows that this site lives.

@@ -7,25 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from stitch import layout
+from stitch.client.admission import require_fit
 from stitch.client.calls import train_call
+from stitch.client.commitment import commitment
 from stitch.client.presence import Presence
 from stitch.errors import ConfigError, HookOutput, ProtocolError
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, Event, PassRef
 from stitch.mirror import Sealed, Stage
-from stitch.rounds import Attempt
-from stitch.sync.documents import Stored
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.version import __version__
 from stitch.views import words
-from stitch.wire import Abort, Done, Orchestration, Roster, Seal, Verdict
+from stitch.wire import Done, Orchestration, Seal
 
 
 class SiteVerbs(Presence):
     """`pull_global`, `push_local_model` and what stands around them."""
-
-    _roster: Roster | None = None  # the newest we saw; rosters are never changed
 
     # -- paths and settings, as the seed names them ----------------------------------------------
 
@@ -59,27 +57,6 @@ class SiteVerbs(Presence):
         return sealed.model if sealed else self.stage(ref).model_path(self.settings.hooks.model_ext)
 
     # -- looking ---------------------------------------------------------------------------------
-
-    def newest_roster(self) -> Roster | None:
-        """The newest roster; None before the lead has begun the run."""
-        number = self._roster.number + 1 if self._roster else 1
-        while (stored := self.documents.read(layout.roster(number), Roster)) is not None:
-            self._roster, number = stored.doc, number + 1
-        return self._roster
-
-    def attempt_of(self, pass_id: int) -> tuple[Attempt, Stored[Verdict] | None]:
-        """The attempt of a round that is under way, and its verdict if it is closed.
-
-        One request for a round nobody decided yet.
-        """
-        now = Attempt(pass_id)
-        while (stored := self.documents.read(layout.verdict(pass_id, now.attempt), Verdict)) is not None:
-            given_up = self.documents.read(layout.abort(pass_id, now.attempt), Abort)
-            if stored.doc.verdict == "closed" and given_up is None:
-                return now, stored
-            at = given_up.entry.modified if given_up else stored.entry.modified
-            now = now.after(redo=stored.doc.redo, at=at)
-        return now, None
 
     def done(self) -> Done | None:
         """The end marker, once the lead has written it."""
@@ -239,14 +216,18 @@ class SiteVerbs(Presence):
 
         Raises:
             EgressRefused: too few samples, or a model that may not leave; nothing was sealed.
+            CommitmentMismatch, PinMismatch: data or a pinned file changed meanwhile; nothing was sealed.
+            HookOutput: the lead would not admit it; nothing was sealed.
         """
         check_counts(n_samples, self.settings.egress)
         model = stage.model_path(self.settings.hooks.model_ext)
         if not model.is_file():
             raise HookOutput(f"no model was written to {model.name}", hint="Write it to model_path(pass_id).")
+        started, root = commitment(self, stage.ref, attempt=attempt)
         seal = Seal.make(
             lane=stage.ref.lane,
             attempt=attempt,
+            dataset_root=root,
             base_pass=base.ref.number,
             base_sha256=base.seal.model_sha256,
             n_samples=n_samples,
@@ -254,6 +235,7 @@ class SiteVerbs(Presence):
             round_seed=self.seed(stage.ref.number),
             **self.model_fields(stage),
         )
+        require_fit(self, seal, ref=stage.ref, started=started)
         sealed = self.mirror.seal(stage, seal)
         self._stages.pop(stage.ref, None)
         return sealed
@@ -271,6 +253,7 @@ class SiteVerbs(Presence):
             "model_bytes": model.stat().st_size,
             "hooks_sha256": self.hooks_sha256,
             "config_sha256": self.config_sha256,
+            "pins": self.pins(stage.ref.number),
             "created_at": self.clock.now(),
             "stitch_version": __version__,
         }
@@ -324,17 +307,28 @@ class SiteVerbs(Presence):
             metrics=dict(seal.metrics),
         )
 
-    def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> None:
+    def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> bool:
         """Create an event of this site's pass: started, completed, failed or evaluated.
+
+        Before `started` the pins are checked, and the lead's hooks where `[integrity]` says so; with
+        `commit` it carries the root over the data.
 
         Args:
             pass_id: the site pass.
             event: which; repeating one changes nothing.
             attempt: the training attempt; by default the newest.
             **fields: further fields of the event document.
+
+        Returns:
+            Whether the event that is there now says this; one that says something else was kept.
+
+        Raises:
+            PinMismatch, ConfigError: this site may not train; nothing was created.
         """
+        if event == Event.STARTED:
+            fields = self.ready_to_train(pass_id) | fields
         number = attempt or max(1, self.events.last_attempt(pass_id))
-        self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields))
+        return not self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields)).conflict
 
     def _base(self, pass_id: int) -> Sealed:
         _, base = self.fetch_global(pass_id - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stitch.config.environment import reload_environ, reload_urls, require_urls
-from stitch.config.fingerprint import config_facts, config_sha256, differences
+from stitch.config.fingerprint import config_facts, config_sha256, differences, facts_sha256
 from stitch.config.load import load_settings
 from stitch.config.settings import Settings
 
@@ -12,6 +12,7 @@ __all__ = [
     "config_facts",
     "config_sha256",
     "differences",
+    "facts_sha256",
     "load_settings",
     "reload_environ",
     "reload_urls",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from stitch.config.settings import Settings
 
 _MOST_SHOWN = 3
+_MOST_NAMED = 12
 _LONGEST = 40
 
 
@@ -16,8 +17,9 @@ def config_facts(settings: Settings) -> dict[str, object]:
     """The settings that must be equal at every actor, as JSON values.
 
     Polling, paths, proxies, roster and stores are left out: they differ or change within a run.
+    `pins` and `integrity` are there only when something stands in them.
     """
-    return {
+    facts: dict[str, object] = {
         "run_id": settings.run_id,
         "num_passes": settings.num_passes,
         "policy": settings.policy.facts,
@@ -25,18 +27,30 @@ def config_facts(settings: Settings) -> dict[str, object]:
         "model_ext": settings.hooks.model_ext,
         "config": dict(settings.hyper),
     }
+    if settings.pins:
+        facts["pins"] = {
+            name: {"sha256": pin.sha256, "when": pin.when} for name, pin in settings.pins.items()
+        }
+    if settings.integrity.commit:
+        facts["integrity"] = {"commit": True}
+    return facts
 
 
 def config_sha256(settings: Settings) -> str:
-    """Lower-case hex SHA-256 of `config_facts` as JSON: sorted keys, no spaces, UTF-8."""
-    text = json.dumps(
-        config_facts(settings), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    """The hash of `config_facts`."""
+    return facts_sha256(config_facts(settings))
+
+
+def facts_sha256(facts: Mapping[str, object]) -> str:
+    """Lower-case hex SHA-256 of facts as JSON: sorted keys, no spaces, UTF-8."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def differences(begun: Mapping[str, object], ours: Mapping[str, object]) -> str:
     """What differs between two `config_facts`: `num_passes (begun with 5, here 6)`, joined by commas.
+
+    The first names are shown with both values, the rest by name alone.
 
     Args:
         begun: those that the run was begun with.
@@ -48,8 +62,10 @@ def differences(begun: Mapping[str, object], ours: Mapping[str, object]) -> str:
         f"{name} (begun with {_short(theirs.get(name))}, here {_short(here.get(name))})"
         for name in names[:_MOST_SHOWN]
     ]
-    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    return ", ".join(shown) + more
+    more = names[_MOST_SHOWN:]
+    also = f" and {', '.join(more[:_MOST_NAMED])}" if more else ""
+    rest = f" and {len(more) - _MOST_NAMED} more" if len(more) > _MOST_NAMED else ""
+    return ", ".join(shown) + also + rest or "in something that this version does not know"
 
 
 def _flat(facts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

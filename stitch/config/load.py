@@ -13,10 +13,19 @@ from pydantic import ValidationError
 from stitch.config import names
 from stitch.config.environment import reload_environ, store_urls
 from stitch.config.explain import explain, nearest
+from stitch.config.pins import read_pins
 from stitch.config.policy import policy_of
 from stitch.config.schema import HooksTable, StitchFile
 from stitch.config.secrets import refuse_tokens
-from stitch.config.settings import Egress, Hooks, HookSpec, Integrity, Settings, StoreSettings, Transfer
+from stitch.config.settings import (
+    Egress,
+    Hooks,
+    HookSpec,
+    Integrity,
+    Settings,
+    StoreSettings,
+    Transfer,
+)
 from stitch.config.site_file import SiteFile, find_site_file, needed, read_site_file
 from stitch.config.text import read_text
 from stitch.errors import ConfigError
@@ -65,8 +74,9 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         policy=policy_of(toml.policy, sites=len(sites), file=FILE),
         transfer=Transfer(**toml.transfer.model_dump(exclude_unset=True)),
         hooks=_hooks(toml.hooks),
-        integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
         egress=_egress(toml),
+        integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
+        pins=read_pins(toml.pins, where=f"{FILE}: [pins]"),
         store=_store(root, toml),
         urls=store_urls(merged, root=root, site=me, sites=sites),
         hyper=toml.config,

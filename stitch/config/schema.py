@@ -35,6 +35,12 @@ def _hook(value: object) -> object:
     return value
 
 
+def _function(value: object) -> object:
+    if isinstance(value, str) and not _PYTHON_HOOK.match(value):
+        raise ValueError("not a function in a file")
+    return value
+
+
 def _finite(value: object) -> object:
     """Refuse what JSON cannot carry, since the lead publishes this table."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -88,17 +94,12 @@ class HooksTable(_Table):
     aggregate: Hook | None = Field(default=None, description=_HOOK)
     evaluate: Hook | None = Field(default=None, description=_HOOK)
     diagnose: Hook | None = Field(default=None, description=_HOOK)
+    leaves: Annotated[str, BeforeValidator(_function)] | None = Field(
+        default=None, description='"path/file.py:function"'
+    )
     model_ext: str | None = Field(default=None, description="the models' file extension as text")
     contract: str | None = Field(default=None, min_length=1, max_length=64, description='text, such as "1"')
     timeout_minutes: Positive | None = Field(default=None, description="a number of minutes above 0")
-
-
-class IntegrityTable(_Table):
-    """`[integrity]`."""
-
-    reproduce: Literal["off", "warn", "abort"] | None = Field(
-        default=None, description='"off", "warn" or "abort"'
-    )
 
 
 class EgressTable(_Table):
@@ -107,6 +108,16 @@ class EgressTable(_Table):
     metrics: list[str] | None = Field(default=None, description="a list of metric names")
     min_n: Count | None = Field(default=None, description="a whole number, 0 or more")
     error_messages: bool | None = Field(default=None, description="true or false")
+
+
+class IntegrityTable(_Table):
+    """`[integrity]`."""
+
+    same_train: Literal["warn", "refuse"] | None = Field(default=None, description='"warn" or "refuse"')
+    commit: bool | None = Field(default=None, description="true or false")
+    reproduce: Literal["off", "warn", "abort"] | None = Field(
+        default=None, description='"off", "warn" or "abort"'
+    )
 
 
 class StoreTable(_Table):
@@ -135,7 +146,8 @@ class StitchFile(_Table):
     policy: PolicyTable = Field(default_factory=PolicyTable, description="a table")
     transfer: TransferTable = Field(default_factory=TransferTable, description="a table")
     hooks: HooksTable = Field(default_factory=HooksTable, description="a table")
-    integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
+    integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
+    pins: dict[str, JsonValue] = Field(default_factory=dict, description="a table of files and their sha256")
     store: StoreTable = Field(default_factory=StoreTable, description="a table")
     config: Free = Field(default_factory=dict, description="JSON values: no dates, nan or inf")

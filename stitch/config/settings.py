@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 HookSpec = str | tuple[str, ...]
 
@@ -59,27 +60,19 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The user's code: `"path/file.py:function"` or a command, relative to the project folder."""
+    """The user's code: `"path/file.py:function"` or a command, relative to the project folder.
+
+    `leaves` is a Python function alone: it yields what the dataset commitment covers.
+    """
 
     train: HookSpec = "code/train.py:train"
     aggregate: HookSpec = "code/aggregate.py:aggregate"
     evaluate: HookSpec | None = None
     diagnose: HookSpec | None = None
+    leaves: str | None = None
     model_ext: str = "npz"
     contract: str = "1"
     timeout_minutes: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Integrity:
-    """How much is checked beyond what the protocol always checks.
-
-    Attributes:
-        reproduce: whether the aggregate hook runs twice on the same inputs, and what a difference
-            does: "off", "warn", or "abort" the attempt.
-    """
-
-    reproduce: str = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +88,42 @@ class Egress:
     metrics: tuple[str, ...] | None = None
     min_n: int = 10
     error_messages: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Integrity:
+    """What is checked beyond the protocol's own rules.
+
+    Attributes:
+        same_train: whether a site whose hooks differ from the lead's trains ("warn") or not ("refuse").
+        commit: every site commits to its data before it trains; equal at every actor.
+        reproduce: whether the aggregate hook runs twice on the same inputs, and what a difference
+            does: "off", "warn", or "abort" the attempt.
+    """
+
+    same_train: Literal["warn", "refuse"] = "warn"
+    commit: bool = False
+    reproduce: Literal["off", "warn", "abort"] = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A file that every site must have with exactly these bytes.
+
+    Attributes:
+        path: relative to the project folder, with forward slashes.
+        sha256: of its bytes.
+        when: at every pass, or "pass_0": until the first pass is trained from global 0.
+    """
+
+    path: str
+    sha256: str
+    when: Literal["always", "pass_0"] = "always"
+
+
+def pins_in_force(pins: Mapping[str, Pin], pass_id: int) -> dict[str, Pin]:
+    """The pins that a pass must keep: a warm start matters for globals 0 and for the pass trained from it."""
+    return {name: pin for name, pin in pins.items() if pin.when == "always" or pass_id <= 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +164,7 @@ class Settings:
         give_up_after: seconds for which `run` goes on after a failed step.
         root_seed: seed of every round's seed; None draws one when the run begins.
         initial_model: a path, or `run:ID/pass_008` of an earlier run, instead of `train(None)`.
+        pins: files that every site must have alike, by name.
         hyper: the `[config]` table, handed to hooks as `config` and published by the lead.
         site_config: `config/config.json` as it stands, for hooks; never leaves the site.
         environ: the environment (with `.env`) the stores are opened with. Never printed.
@@ -156,8 +186,9 @@ class Settings:
     policy: Policy = Policy()
     transfer: Transfer = Transfer()
     hooks: Hooks = Hooks()
-    integrity: Integrity = Integrity()
     egress: Egress = Egress()
+    integrity: Integrity = Integrity()
+    pins: Mapping[str, Pin] = field(default_factory=dict)
     store: StoreSettings = StoreSettings()
     urls: StoreUrls = StoreUrls()
     hyper: Mapping[str, object] = field(default_factory=dict)

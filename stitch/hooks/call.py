@@ -9,7 +9,7 @@ from typing import Literal
 
 from stitch.errors import Stopped
 
-HookName = Literal["train", "aggregate", "evaluate", "diagnose"]
+HookName = Literal["train", "aggregate", "evaluate", "diagnose", "leaves"]
 
 HookSpec = str | tuple[str, ...]
 """`"path/file.py:function"`, or a command such as `("Rscript", "code/train.R")`."""
@@ -28,7 +28,7 @@ class HookCall:
         optional: arguments passed only if the Python function accepts them (a `**kwargs` accepts
             all). A command gets both kinds as `STITCH_<NAME>` variables.
         out_path: the model file the hook must write, with the configured extension; None for
-            `evaluate` and `diagnose`, which write no model.
+            `evaluate` and `diagnose`, which write no model. Of `leaves`, where the SHA-256 of each leaf goes.
         work_dir: this run's own scratch folder (inside the staging folder, exists, empty).
         log_path: where stdout and stderr are teed to.
         timeout_s: seconds until the hook is ended; None for no limit.

@@ -15,7 +15,7 @@ from typing import Any
 
 from stitch.errors import ConfigError, HookError, HookFailed
 from stitch.hooks.call import HookCall, HookName, HookResult, HookStopped
-from stitch.hooks.child import plain
+from stitch.hooks.child import plain, write_leaves
 from stitch.hooks.output import Checked, check_model, check_returned, stamp
 
 HookFunction = Callable[..., Mapping[str, Any]]
@@ -65,6 +65,8 @@ class FunctionRunner:
         before, begun = stamp(call.out_path), time.monotonic()
         try:
             returned = function(**_arguments(function, call))
+            if call.hook == "leaves" and call.out_path is not None:
+                returned = {"n_samples": write_leaves(returned, call.out_path)}
         except HookError:
             raise
         except Exception as error:

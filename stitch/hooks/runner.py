@@ -30,6 +30,7 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
     "aggregate": ("site_dir", "out_path"),
     "evaluate": ("global_path", "data_dir"),
     "diagnose": ("candidate_path", "global_path"),
+    "leaves": ("data_dir",),
 }
 OPTIONAL = ("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir")
 
@@ -86,7 +87,8 @@ class HookRunner:
             raise HookStopped(call.hook)
         call.work_dir.mkdir(parents=True, exist_ok=True)
         before, begun = stamp(call.out_path), time.monotonic()
-        result = self._run_child(call, mode="call", stop=stop, on_line=on_line)
+        mode = "leaves" if call.hook == "leaves" else "call"
+        result = self._run_child(call, mode=mode, stop=stop, on_line=on_line)
         seconds = time.monotonic() - begun
         if isinstance(call.spec, str):
             returned, odd = _maps(result)
@@ -158,6 +160,7 @@ class HookRunner:
             request |= {
                 "file": str(hook.file),
                 "function": hook.function,
+                "leaves_path": str(call.out_path),
                 "required": dict(call.required),
                 "optional": dict(call.optional),
             }

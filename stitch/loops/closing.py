@@ -9,13 +9,25 @@ from datetime import datetime
 from stitch.client import Client
 from stitch.client.admission import admit
 from stitch.client.watch import Ready
-from stitch.errors import ProtocolError, QuorumNotReached, RoundError
+from stitch.errors import CommitmentMismatch, ProtocolError, QuorumNotReached, RoundError
 from stitch.layout import GLOBAL, PassRef
 from stitch.loops.round import Round
 from stitch.mirror import Sealed
-from stitch.rounds import Abort, Close, RoundFiles, RoundState, RoundView, Turn, Wait, close_policy, derive
+from stitch.rounds import (
+    Abort,
+    Close,
+    Code,
+    RoundFiles,
+    RoundState,
+    RoundView,
+    Turn,
+    Wait,
+    close_policy,
+    derive,
+)
 
 BELOW_QUORUM = "quorum_not_reached"
+MISMATCH = "commitment_mismatch"
 
 
 @dataclass(slots=True)
@@ -135,10 +147,28 @@ class Closing:
             good = False
             look.unready[site] = trouble
             self._client.watch.forget(site)
-        inputs, excluded = admit(look.admitted, self._client.mirror)
-        look.admitted = inputs
-        now.rejected |= excluded
+        look.admitted, excluded = admit(look.admitted, self._client)
+        for site, reason in excluded.items():
+            if reason.code is Code.NOT_BOUND:  # law 7: a copied folder may still bring it
+                look.unready[site] = f"the started event of {site} is not there yet"
+                self._client.watch.forget(site)
+            elif reason.code is Code.COMMITMENT and self._client.settings.policy.on_mismatch == "abort":
+                raise self._mismatch(now, site)
+            else:
+                now.rejected[site] = reason
         return good and not excluded
+
+    def _mismatch(self, now: Round, site: str) -> CommitmentMismatch:
+        """End the attempt and ask for a new pass: a broken commitment is never swallowed (RFC-0013, 7)."""
+        client = self._client
+        client.seat(GLOBAL).still()
+        reason = f"{site} declares other data in its seal than when it started"
+        client.abort_attempt(now.attempt, now.roster, code=MISMATCH, reason=reason, redo=[site])
+        client.publish_orchestration(now.view())
+        return CommitmentMismatch(
+            f"round {now.number}: {reason}; the round was given up",
+            hint=f"Ask {site} what changed its data, then run again: {site} is asked for a new pass.",
+        )
 
     def _close(self, now: Round, decision: Close, *, look: _Look) -> Turn | None:
         client = self._client

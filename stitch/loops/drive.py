@@ -146,7 +146,7 @@ def require_hooks(settings: Settings) -> None:
     if Mirror(settings.mirror_dir).read(layout.done()) is not None:
         return
     hooks = settings.hooks
-    for spec in (hooks.train, hooks.evaluate, hooks.aggregate if settings.is_lead else None):
+    for spec in (hooks.train, hooks.evaluate, hooks.leaves, hooks.aggregate if settings.is_lead else None):
         if spec is not None:
             check_files(settings.root, spec)
 

@@ -14,7 +14,16 @@ from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
 from stitch.client.ended import RunEnded, check_end, run_hook
 from stitch.client.rebuild import rebuild
-from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, StoreError
+from stitch.errors import (
+    CommitmentMismatch,
+    DiskError,
+    EgressRefused,
+    HookError,
+    PinMismatch,
+    ProtocolError,
+    StitchError,
+    StoreError,
+)
 from stitch.files import disk
 from stitch.layout import Event, PassRef, What
 from stitch.mirror import Sealed, Stage
@@ -22,6 +31,9 @@ from stitch.rounds import Attempt, Turn
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.wire import MAX_BYTES, Done, Orchestration
+
+FAILURES = (HookError, EgressRefused, DiskError, PinMismatch, CommitmentMismatch)
+"""What ends a training attempt with a `failed` event."""
 
 QUIET_POLLS = 10
 """A waiting site looks at orchestration alone, and every tenth time at the files that count."""
@@ -156,11 +168,11 @@ class Local:
     # -- once a process --------------------------------------------------------------------------
 
     def _prepare(self, wanted: int) -> None:
-        """Join, set aside what no round can use any more, and bring back what this mirror lost."""
+        """Join, once the pins hold; set aside what no round can use; bring back what this mirror lost."""
         if self._prepared:
             return
         client = self.client
-        client.join()
+        client.join(wanted=wanted)
         there = self._published()
         for ref in client.mirror.passes(client.lane):
             if ref.number < wanted and ref not in there and client.passes.stat_seal(ref) is None:
@@ -198,14 +210,7 @@ class Local:
         client = self.client
         seat = client.seat(client.lane)
         seat.still()
-        attempt = client.events.last_attempt(ref.number) + 1
-        client.emit(
-            ref.number,
-            Event.STARTED,
-            attempt=attempt,
-            base_pass=base.ref.number,
-            base_sha256=base.seal.model_sha256,
-        )
+        attempt = self._start(ref, base)
         client.drop_stage(ref)
         stage = client.stage(ref)
         self._carry_state(stage)
@@ -219,7 +224,7 @@ class Local:
             sealed = client.seal_site_pass(
                 stage, base, attempt=attempt, n_samples=result.n_samples, metrics=result.metrics
             )
-        except (HookError, EgressRefused, DiskError) as error:
+        except FAILURES as error:
             if isinstance(error, DiskError):
                 client.drop_stage(ref)  # half a model on a full disk helps nobody
             self._failed(ref, error, attempt=attempt)
@@ -229,6 +234,20 @@ class Local:
         text = f"pass {ref.number}: n_samples {result.n_samples}, {result.seconds:.1f} s"
         client.journal.note(client.lane, "seal", text=text, pass_id=ref.number, seconds=result.seconds)
         return sealed
+
+    def _start(self, ref: PassRef, base: Sealed) -> int:
+        """Create the `started` event of a new attempt, which binds it to its base and its data."""
+        client = self.client
+        attempt = client.events.last_attempt(ref.number) + 1
+        bound = {"base_pass": base.ref.number, "base_sha256": base.seal.model_sha256}
+        try:
+            while not client.emit(ref.number, Event.STARTED, attempt=attempt, **bound):
+                attempt += 1  # another machine of this site took that number for other data
+        except HookError as error:  # the leaves hook: no attempt began that could fail
+            client.trail.last_error(error, pass_id=ref.number, phase="committing", model_path=None)
+            client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)
+            raise
+        return attempt
 
     def _carry_state(self, stage: Stage) -> None:
         """The hook's private state of the newest pass sealed here, as it was committed."""
@@ -240,7 +259,7 @@ class Local:
                     shutil.copytree(state, stage.state_dir)
                 return
 
-    def _failed(self, ref: PassRef, error: HookError | EgressRefused | DiskError, *, attempt: int) -> None:
+    def _failed(self, ref: PassRef, error: StitchError, *, attempt: int) -> None:
         client = self.client
         hook = error if isinstance(error, HookError) else None
         told = client.settings.egress.error_messages
@@ -256,7 +275,7 @@ class Local:
                 ref.number,
                 Event.FAILED,
                 attempt=attempt,
-                hook="train",
+                hook=hook.hook if hook and hook.hook else "train",
                 exception=(hook.kind if hook and hook.kind else type(error).__name__)[:200],
                 where=(hook.where[:200] if hook and hook.where else None),
                 message=_own_words(error) if told else None,
@@ -310,7 +329,7 @@ class Local:
         client.journal.note(client.lane, "evaluate", text=f"global {number}", pass_id=number)
 
 
-def _own_words(error: HookError | EgressRefused | DiskError) -> str:
+def _own_words(error: StitchError) -> str:
     """What the hook itself said, the last line of its traceback: leaves only by opt-in (law 8)."""
     lines = error.detail.strip().splitlines() if isinstance(error, HookError) else []
     return (lines[-1] if lines else str(error))[:500]

@@ -1,6 +1,8 @@
 """Rounds: pure decisions. Values in, values out; no clock, file or store is touched here."""
 
+from stitch.rounds.admission import Code, Reason, Started, Terms, unfit, unused
 from stitch.rounds.attempts import Attempt
+from stitch.rounds.merkle import dataset_root, numbered
 from stitch.rounds.policies import LATE, UNKNOWN, AllExpected, ClosePolicy, Quorum, close_policy
 from stitch.rounds.seeds import root_seed_of, round_seed
 from stitch.rounds.states import EDGES, RoundFiles, RoundMachine, RoundState, derive
@@ -16,17 +18,25 @@ __all__ = [
     "Attempt",
     "Close",
     "ClosePolicy",
+    "Code",
     "Done",
     "Quorum",
+    "Reason",
     "RoundFiles",
     "RoundMachine",
     "RoundState",
     "RoundView",
+    "Started",
+    "Terms",
     "Turn",
     "Verdict",
     "Wait",
     "close_policy",
+    "dataset_root",
     "derive",
+    "numbered",
     "root_seed_of",
     "round_seed",
+    "unfit",
+    "unused",
 ]

@@ -12,7 +12,7 @@ import pytest
 from stitch.config import config_sha256
 from stitch.hooks.call import HookSpec
 from stitch.hooks.spec import hooks_sha256
-from stitch.rounds import round_seed
+from stitch.rounds import dataset_root, round_seed
 from stitch.wire import Attachment, Directive, Document, Excluded, Input, RosterSite, RoundRecord
 from stitch.wire.base import Part
 from tests.golden.make_run import SITES, settings
@@ -73,6 +73,14 @@ def test_the_seeds_are_those_of_the_page() -> None:
     found = re.search(r"rounds 0, 1, 2 and 1000 have\s+((?:`\d+`[,.]\s)+)", section("Hashes and seeds"))
     assert found is not None
     assert [round_seed(7, k) for k in (0, 1, 2, 1000)] == [int(n) for n in re.findall(r"\d+", found[1])]
+
+
+def test_the_roots_of_data_are_those_of_the_page() -> None:
+    shown = re.findall(r"^    ([0-9a-f]{64})$", section("The dataset's root"), re.MULTILINE)
+    files = [
+        (name, hashlib.sha256(data).digest()) for name, data in ((b"a.csv", b"one"), (b"b/c.csv", b"two"))
+    ]
+    assert [dataset_root(some, secret=bytes(range(32))) for some in (files[:1], files)] == shown
 
 
 def test_the_hooks_hash_is_made_as_the_page_says(tmp_path: Path) -> None:

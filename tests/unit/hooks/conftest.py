@@ -58,6 +58,8 @@ class Project:
         required = {"global_path": None, "out_path": str(self.out_path), "data_dir": str(self.root / "data")}
         if hook == "aggregate":
             required = {"site_dir": str(self.root / "sites"), "out_path": str(self.out_path)}
+        if hook == "leaves":
+            required = {"data_dir": str(self.root / "data")}
         return HookCall(
             hook=hook,
             spec=spec,

@@ -37,6 +37,14 @@ def test_the_python_examples_train_and_aggregate(project: Project) -> None:
     assert (result.n_samples, result.metrics) == (3, {"sites": 1})
 
 
+def test_the_example_of_leaves_yields_what_is_counted(project: Project) -> None:
+    project.write("code/leaves.py", example("python", 2))
+    project.write("data/rows.csv", "1,2\n3,4\n5,9\n")
+    result = project.run(project.call("code/leaves.py:leaves", hook="leaves"))
+    assert result.n_samples == 3
+    assert project.out_path.stat().st_size == 3 * 32
+
+
 @pytest.mark.r
 def test_the_example_in_r_trains(project: Project) -> None:
     project.write("code/train.R", example("r"))

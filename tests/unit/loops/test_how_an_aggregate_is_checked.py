@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -23,6 +23,8 @@ from stitch.loops.making import NON_DETERMINISTIC
 from stitch.sync.documents import Stored
 from stitch.wire import Abort, Seal, Verdict
 from tests.unit.loops.actors import SITES, Actors, train
+
+Reproduce = Literal["off", "warn", "abort"]
 
 
 class Aggregates:
@@ -44,7 +46,12 @@ class Federation:
     """Three sites that have trained pass 1, and a lead with these hooks."""
 
     def __init__(
-        self, folder: Path, aggregate: Aggregates, *, reproduce: str = "off", **hooks: HookFunction
+        self,
+        folder: Path,
+        aggregate: Aggregates,
+        *,
+        reproduce: Literal["off", "warn", "abort"] = "off",
+        **hooks: HookFunction,
     ) -> None:
         self.actors = Actors(folder)
         self.aggregate = aggregate

@@ -1,0 +1,158 @@
+"""Admission: what a site pass must be before a round may use it. Values in, values out.
+
+The same checks run at the site before it seals and at the lead before it uses a pass: what the lead
+would leave out fails at the site first, where somebody can mend it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+from stitch.layout import PassRef
+from stitch.rounds.seeds import round_seed
+from stitch.wire import Seal
+
+MOST_ATTEMPTS = 9999
+"""No site trains one pass more often; a larger number names no event that could be looked at."""
+
+
+class Code(StrEnum):
+    """Why a pass is not admitted: a word for programs."""
+
+    PLACE = "place"
+    SETTINGS = "settings"
+    SIZE = "size"
+    METRICS = "metrics"
+    ZERO_SAMPLES = "zero_samples"
+    BASE = "base"
+    ROUND_SEED = "round_seed"
+    PINS = "pins"
+    NOT_COMMITTED = "not_committed"
+    NOT_BOUND = "not_bound"
+    COMMITMENT = "commitment"
+
+
+class Reason(str):
+    """One line for a person, with its code. It is text, since documents hold it as text."""
+
+    __slots__ = ("code",)
+    code: Code
+
+    def __new__(cls, code: Code, text: str) -> Self:
+        """A reason.
+
+        Args:
+            code: for programs.
+            text: one line for people, ASCII, without anything that the site wrote freely.
+        """
+        reason = super().__new__(cls, text)
+        reason.code = code
+        return reason
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run and its chain ask of a site pass.
+
+    Attributes:
+        run_id, config_sha256, root_seed: as in the manifest.
+        ext: the models' extension.
+        max_bytes: the legal size of a model.
+        chain: the SHA-256 of the model of each global of this chain, by number.
+        pins: the SHA-256 of each pin that holds for the pass, by name.
+        commit: every pass must commit to its data.
+    """
+
+    run_id: str
+    config_sha256: str
+    root_seed: int
+    ext: str
+    max_bytes: int
+    chain: Mapping[int, str]
+    pins: Mapping[str, str] = field(default_factory=dict)
+    commit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What the `started` event of a pass's own training attempt declared; `root` is its dataset's."""
+
+    root: str | None
+
+
+def unfit(seal: Seal, terms: Terms, *, ref: PassRef, started: Started | None) -> Reason | None:
+    """Why a site pass cannot be used; None when it can.
+
+    Args:
+        seal: the pass's own word.
+        terms: the run's.
+        ref: where the pass lies.
+        started: the event of the seal's own training attempt, not the newest one; None when it is not there.
+    """
+    return (
+        _envelope(seal, terms, ref)
+        or _base(seal, terms)
+        or _echo(seal, terms)
+        or _commitment(seal, terms, started)
+    )
+
+
+def unused(seal: Seal) -> Reason | None:
+    """Why a pass that is fit has no part in a mean: the lead alone asks, since it may leave the site."""
+    return Reason(Code.ZERO_SAMPLES, "zero samples") if seal.n_samples == 0 else None
+
+
+def _envelope(seal: Seal, terms: Terms, ref: PassRef) -> Reason | None:
+    for name, found, wanted in (
+        ("run", seal.run_id, terms.run_id),
+        ("lane", seal.lane, ref.lane),
+        ("pass", seal.pass_id, ref.number),
+        ("model extension", seal.ext, terms.ext),
+    ):
+        if found != wanted:
+            return Reason(Code.PLACE, f"it is of another {name}")
+    if not 1 <= seal.attempt <= MOST_ATTEMPTS or seal.round is not None or ref.site is None:
+        return Reason(Code.PLACE, "it is no site pass")
+    if seal.config_sha256 != terms.config_sha256:
+        return Reason(Code.SETTINGS, "it was made with other settings, or another hook contract")
+    if not 0 < seal.model_bytes <= terms.max_bytes:
+        return Reason(Code.SIZE, f"its model has {seal.model_bytes} bytes, allowed are {terms.max_bytes}")
+    if not all(math.isfinite(value) for value in seal.metrics.values()):
+        return Reason(Code.METRICS, "a metric is not finite")
+    return None
+
+
+def _base(seal: Seal, terms: Terms) -> Reason | None:
+    if seal.base_pass is None:
+        return Reason(Code.BASE, "no base")
+    if seal.base_sha256 is None or terms.chain.get(seal.base_pass) != seal.base_sha256:
+        return Reason(Code.BASE, "its base is not on this chain")
+    if seal.base_pass != seal.pass_id - 1:
+        return Reason(Code.BASE, f"trained from global {seal.base_pass}, not {seal.pass_id - 1}")
+    return None
+
+
+def _echo(seal: Seal, terms: Terms) -> Reason | None:
+    """What the site was told and must say again: the round's seed and the pins."""
+    if seal.round_seed != round_seed(terms.root_seed, seal.pass_id):
+        return Reason(Code.ROUND_SEED, "its round seed is not that of its round")
+    if dict(seal.pins) != dict(terms.pins):
+        return Reason(Code.PINS, "its pins are not those of the run")
+    return None
+
+
+def _commitment(seal: Seal, terms: Terms, started: Started | None) -> Reason | None:
+    """The data that the attempt began with is the data that its seal declares."""
+    if seal.dataset_root is None and not terms.commit:
+        return None
+    if started is None:
+        return Reason(Code.NOT_BOUND, "the started event of its training is not there")
+    if seal.dataset_root != started.root:
+        return Reason(Code.COMMITMENT, "it declares other data than its training began with")
+    if seal.dataset_root is None:
+        return Reason(Code.NOT_COMMITTED, "it does not commit to its data")
+    return None
