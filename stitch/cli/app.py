@@ -8,16 +8,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from stitch.cli.audit import audit
 from stitch.cli.crash import complain, report_crash
 from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
 from stitch.cli.init import init
 from stitch.cli.log import log
+from stitch.cli.replay import replay
 from stitch.cli.run import run
 from stitch.cli.setup import setup
 from stitch.cli.status import status
 from stitch.cli.step import step
 from stitch.cli.try_hook import try_hook
+from stitch.cli.verify import verify
 from stitch.errors import StitchError
 from stitch.version import __version__
 
@@ -60,6 +63,9 @@ for _name, _verb in (
     ("step", step),
     ("status", status),
     ("log", log),
+    ("verify", verify),
+    ("audit", audit),
+    ("replay", replay),
 ):
     app.command(_name)(_verb)
 
