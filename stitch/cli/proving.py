@@ -44,7 +44,7 @@ class Prover:
         if expect and (only is not None or not re.fullmatch("[0-9a-f]{64}", expect)):
             raise ConfigError(
                 "--expect takes the 64 hex digits that `verify` printed for the whole run, without --pass",
-                hint="Copy the line `SHA-256 of all sealed files` of an earlier verify.",
+                hint="Copy the last line of an earlier `clif-stitch verify`.",
             )
         lanes, source = record_lanes(self._settings, clock=SystemClock(), stop=self._stop)
         if not json:

@@ -56,6 +56,7 @@ class Verification:
         whole = self.only is None and not unread
         return Proof(
             run_id=record.lanes.run_id,
+            only=self.only,
             passes=tuple(self.proven),
             finished=record.done.doc.reason if record.done else None,
             others=others,

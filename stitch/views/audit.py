@@ -198,7 +198,7 @@ def audit_csv(audit: Audit) -> str:
 
 def audit_table(audit: Audit) -> Table:
     """One line a file at 80 columns; the whole is in --json and --csv."""
-    grid = table("when", "who", "what", "pass", "digest", "signer", "size", numbers=("pass", "size"))
+    grid = table("when", "who", "what", "pass", "digest", "signer", "size", numbers=("when", "pass", "size"))
     for one in audit.lines:
         grid.add_row(
             f"{one.at:%Y-%m-%d %H:%M:%S}",

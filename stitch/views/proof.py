@@ -11,7 +11,7 @@ from rich.table import Table
 
 from stitch.errors import StitchError
 from stitch.views.render import table
-from stitch.views.words import names, plain, size
+from stitch.views.words import names, plain
 
 KIND = "stitch.proof/1"
 """Fields may be added under this number; none is renamed, removed or given another meaning."""
@@ -49,6 +49,7 @@ class Proof:
     """What was proven of a run as a whole.
 
     Attributes:
+        only: the one global whose bytes were hashed; None for all.
         finished: DONE's reason; None while there is no end marker.
         others: sealed site passes that no global used; hashed as well.
         unread: sites whose lane cannot be read from here.
@@ -56,6 +57,7 @@ class Proof:
     """
 
     run_id: str
+    only: int | None
     passes: tuple[ProvenPass, ...]
     finished: str | None
     others: int
@@ -70,14 +72,13 @@ class Proof:
 
 def passes_table(passes: Sequence[ProvenPass]) -> Table:
     """One line a global that holds: what it was made of, and what was checked."""
-    grid = table("pass", "try", "n", "model", "hashed", "holds", numbers=("pass", "try", "n", "hashed"))
+    grid = table("pass", "try", "n", "model", "holds", numbers=("pass", "try", "n"))
     for one in passes:
         grid.add_row(
             str(one.pass_id),
             str(one.attempt),
             str(one.n_samples),
             one.model_sha256[:12],
-            size(one.hashed),
             plain(", ".join(_checked(one)), most=300),
         )
     return grid
@@ -90,9 +91,11 @@ def closing_lines(proof: Proof) -> Iterator[str]:
     if proof.unread:
         yield f"NOT checked, since no store is configured for them: {names(proof.unread)}"
     ended = "there is no end marker yet" if proof.finished is None else f"DONE: {plain(proof.finished)}"
-    yield f"run {proof.run_id} holds; {ended}"
+    what = f"run {proof.run_id}" if proof.only is None else f"global {proof.only} of run {proof.run_id}"
+    yield f"{what} holds; {ended}"
     if proof.transcript_sha256 is not None:
-        yield f"SHA-256 of all sealed files: {proof.transcript_sha256}"
+        yield "SHA-256 of all sealed files, to be noted elsewhere for --expect:"
+        yield proof.transcript_sha256
 
 
 def proof_json(
@@ -124,7 +127,7 @@ def _error(error: StitchError) -> Mapping[str, object]:
 
 
 def _checked(one: ProvenPass) -> Iterator[str]:
-    yield "chain, settings, seed"
+    yield "chain, seed"
     if one.pass_id:
         seen = len(one.inputs) - len(one.unread)
         yield (
@@ -134,7 +137,7 @@ def _checked(one: ProvenPass) -> Iterator[str]:
         )
     yield "model"
     if one.rerun:
-        yield "made again: same bytes"
+        yield "rerun"
     if one.excluded:
         yield f"without {names(one.excluded)}"
     if one.unread:
