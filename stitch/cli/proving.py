@@ -68,7 +68,7 @@ class Prover:
     def _verification(
         self, lanes: Lanes, *, only: int | None, rerun: bool, proven: list[ProvenPass]
     ) -> Verification:
-        record, bench = Transcript(lanes), None
+        record, bench = Transcript(lanes, stop=self._stop), None
         if rerun:
             manifest = record.chain.manifest.doc
             bench = Workbench(self._settings, lanes, manifest=manifest, stop=self._stop)

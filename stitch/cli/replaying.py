@@ -36,7 +36,7 @@ def begin(
     folder = to.absolute() if to else settings.runs_dir / f"replay-{change}-from-{first}"
     check_apart(folder, settings.mirror_dir, *_store_folders(settings))
     lanes, _ = record_lanes(settings, clock=SystemClock(), stop=stop)
-    record = Transcript(lanes)
+    record = Transcript(lanes, stop=stop)
     bench = Workbench(
         settings, lanes, manifest=record.chain.manifest.doc, aggregate=aggregate or None, stop=stop
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from stitch import layout
-from stitch.errors import BadDocument, DigestMismatch, NotFound, ProtocolError, StoreMissing
+from stitch.errors import BadDocument, DigestMismatch, NotFound, ProtocolError, Stopped, StoreMissing
 from stitch.layout import GLOBAL, Key, PassRef, What
 from stitch.rounds.transcript import Attempts, Chain, Exhibit
 from stitch.store.lanes import Lanes
@@ -50,6 +51,7 @@ class Transcript:
 
     Args:
         lanes: where the run is; nothing is written there.
+        stop: ends the reading with `Stopped`.
 
     Attributes:
         done: the end marker, if there is one.
@@ -57,8 +59,9 @@ class Transcript:
         digests: hash by path of everything sealed that was read so far; models once they were hashed.
     """
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes, *, stop: threading.Event | None = None) -> None:
         self.lanes = lanes
+        self._stop = stop or threading.Event()
         self.digests: dict[str, str] = {}
         manifest = self.read(layout.manifest(), Manifest)
         if manifest is None:
@@ -66,12 +69,16 @@ class Transcript:
                 f"there is no manifest of run {lanes.run_id}: its lead has not begun it here",
                 hint="Check run_id in stitch.toml and the store URL in .env.",
             )
-        self._listed = self._list(GLOBAL)
-        numbers = [key.number for key in self._listed if key.what is What.ROSTER]
+        listed = self._list(GLOBAL)
+        self._rounds: dict[int, list[Key]] = {}
+        for key in listed:
+            if key.what in (What.VERDICT, What.ABORT):
+                self._rounds.setdefault(key.number, []).append(key)
+        numbers = [key.number for key in listed if key.what is What.ROSTER]
         rosters = {number: self.require(layout.roster(number), Roster) for number in sorted(numbers)}
         self.chain = Chain(manifest, rosters)
         self.done = self.read(layout.done(), Done)
-        sealed = [key.number for key in self._listed if key.what is What.SEAL]
+        sealed = [key.number for key in listed if key.what is What.SEAL]
         self.last = max(sealed, default=-1)
         if self.done is not None:
             final = self.done.doc.final_pass
@@ -85,6 +92,7 @@ class Transcript:
         Raises:
             BadDocument, UnsupportedKind: it cannot be believed.
         """
+        self._go_on()
         got = self.lanes.read(path, limit=MAX_BYTES)
         if got is None:
             return None
@@ -126,13 +134,17 @@ class Transcript:
             self.chain.check_done(self.done)
 
     def _attempts(self, number: int) -> Attempts:
-        keys = [key for key in self._listed if key.number == number]
+        keys = self._rounds.get(number, [])
         decided = [key.attempt for key in keys if key.what is What.VERDICT]
         aborted = frozenset(key.attempt for key in keys if key.what is What.ABORT)
         verdicts = {a: self.require(layout.verdict(number, a), Verdict) for a in sorted(decided)}
         for attempt in sorted(aborted):
             self.require(layout.abort(number, attempt), Abort)
         return Attempts(verdicts, aborted)
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise Stopped
 
     def _list(self, lane: str) -> list[Key]:
         """What a lane holds of the documents that are judged here; strays are dropped as they come."""
@@ -231,6 +243,7 @@ class Transcript:
         differs = DigestMismatch(f"{path} does not hash to what its seal says", hint=_ALTERED)
 
         def bound(done: int, total: int) -> None:
+            self._go_on()
             if max(done, total) > size:
                 raise differs
 

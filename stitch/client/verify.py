@@ -134,4 +134,7 @@ class Verification:
     def _others(self) -> int:
         """Sealed site passes that no global names: excluded, late, or of a round that is not closed yet."""
         record = self.transcript
-        return sum(record.check_rest(site) for site in record.sites if record.can_read(site))
+        try:
+            return sum(record.check_rest(site) for site in record.sites if record.can_read(site))
+        except ProtocolError as error:
+            raise type(error)(str(error), hint="No global used it: every global of the run holds.") from error

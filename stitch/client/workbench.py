@@ -14,7 +14,7 @@ from stitch.client.calls import aggregate_call
 from stitch.client.client import Client
 from stitch.config import Settings, config_facts, config_sha256, differences
 from stitch.config.settings import HookSpec
-from stitch.errors import ConfigError, DigestMismatch, ProtocolError
+from stitch.errors import ConfigError, DigestMismatch, ProtocolError, Stopped
 from stitch.files import disk, file_sha256
 from stitch.hooks.call import HookResult
 from stitch.layout import PassRef
@@ -107,8 +107,8 @@ class Workbench:
                 lanes=self._lanes, mirror=Mirror(Path(folder)), runner=self._runner, stop=self._stop
             )
             client = Client(self._settings, setup)
-            base = _pull(client, *recipe.base)
-            inputs = [_pull(client, one, digest) for one, digest in recipe.inputs]
+            base = self._pull(client, *recipe.base)
+            inputs = [self._pull(client, one, digest) for one, digest in recipe.inputs]
             stage = client.stage(ref)
             client.lay_inputs(stage, inputs)
             call = aggregate_call(
@@ -128,12 +128,15 @@ class Workbench:
                     shutil.copyfile(model, recipe.keep.with_name(f"{recipe.keep.name}.{ext}"))
             return Made(result, file_sha256(model), model.stat().st_size, client.hooks_sha256)
 
+    def _pull(self, client: Client, ref: PassRef, digest: str) -> Sealed:
+        """One pass, hashed on its way, and the one that the record names."""
+        _, sealed = client.passes.pull(ref, progress=self._go_on)
+        if sealed is None:
+            raise ProtocolError(f"{ref.folder} is not whole in the store")
+        if sealed.sha256 != digest:
+            raise DigestMismatch(f"{ref.seal} is not the seal that was verified")
+        return sealed
 
-def _pull(client: Client, ref: PassRef, digest: str) -> Sealed:
-    """One pass, hashed on its way, and the one that the record names."""
-    _, sealed = client.passes.pull(ref)
-    if sealed is None:
-        raise ProtocolError(f"{ref.folder} is not whole in the store")
-    if sealed.sha256 != digest:
-        raise DigestMismatch(f"{ref.seal} is not the seal that was verified")
-    return sealed
+    def _go_on(self, done: int, total: int) -> None:  # noqa: ARG002  the shape of a progress callback
+        if self._stop.is_set():
+            raise Stopped
