@@ -201,8 +201,8 @@ def audit_table(audit: Audit) -> Table:
     grid = table("when", "who", "what", "pass", "digest", "signer", "size", numbers=("when", "pass", "size"))
     for one in audit.lines:
         grid.add_row(
-            f"{one.at:%Y-%m-%d %H:%M:%S}",
-            f"{one.who} (lead)" if one.lane == GLOBAL else one.who,
+            f"{one.at:%Y-%m-%d %H:%M}",
+            "lead" if one.lane == GLOBAL else one.who,
             plain(one.path, most=60) if one.what == "foreign" else one.what,
             "-" if one.pass_id is None else str(one.pass_id),
             one.digest[:12] or "-",

@@ -130,11 +130,8 @@ def _checked(one: ProvenPass) -> Iterator[str]:
     yield "chain, seed"
     if one.pass_id:
         seen = len(one.inputs) - len(one.unread)
-        yield (
-            f"verdict, roster, {seen} of {len(one.inputs)} inputs"
-            if one.unread
-            else (f"verdict, roster, {seen} inputs")
-        )
+        of = f" of {len(one.inputs)}" if one.unread else ""
+        yield f"verdict, {seen}{of} inputs"
     yield "model"
     if one.rerun:
         yield "rerun"

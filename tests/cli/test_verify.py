@@ -54,7 +54,7 @@ def test_a_finished_run_holds_and_fits_80_columns(once: Federation) -> None:
     assert said.out.isascii()
     assert max(len(line) for line in said.out.splitlines()) <= 80
     assert "run icu holds; DONE: completed" in said.out
-    assert "chain, seed, verdict, roster, 2 inputs, model" in said.out
+    assert "chain, seed, verdict, 2 inputs, model" in said.out
     assert len(noted(said)) == 64
 
 
@@ -206,6 +206,9 @@ def test_at_the_lead_the_mirror_is_proof_enough(finished: Federation) -> None:
     said = finished.lead.call("verify", "--rerun")
     assert said.code == 0, said
     assert "read from this machine's mirror" in said.out
+    assert "SHA-256 of all sealed files" not in said.out, "a mirror has not all of them"
+    said = finished.lead.call("verify", "--expect", "0" * 64)
+    assert (said.code, "needs every sealed file" in said.cause) == (2, True)
     flip(finished.lead.mirror / "sites/nu/pass_001/model.json", 0)
     assert finished.lead.call("verify").code == 33
     assert finished.nu.call("verify").code == 23

@@ -94,7 +94,7 @@ flips = st.sampled_from(sorted(FILES)).flatmap(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(flip=flips)
 def test_an_altered_byte_of_a_sealed_file_is_found(
     flip: tuple[str, int, int], run: Altered, noted: str
