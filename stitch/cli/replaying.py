@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from stitch.config import Settings
 from stitch.errors import ConfigError
 from stitch.hooks.runner import check_files
 from stitch.store import parse_location
+
+_PLAIN = re.compile(r"[^A-Za-z0-9]+")
 
 
 def begin(
@@ -32,7 +35,7 @@ def begin(
     if aggregate:
         check_files(settings.root, aggregate)
     without = without.lower()
-    change = f"without-{without}" if without else "other-hook"
+    change = f"without-{without}" if without else "with-" + _PLAIN.sub("-", aggregate).strip("-")
     folder = to.absolute() if to else settings.runs_dir / f"replay-{change}-from-{first}"
     check_apart(folder, settings.mirror_dir, *_store_folders(settings))
     lanes, _ = record_lanes(settings, clock=SystemClock(), stop=stop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stitch import layout
 from stitch.client.transcript import Link, Transcript
 from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
@@ -114,7 +115,7 @@ class Verification:
     def _remake(self, link: Link, refs: list[tuple[PassRef, str]], *, bench: Workbench) -> None:
         number, seal = link.number, link.seal.doc
         base = (PassRef(number - 1), self.transcript.chain.globals[number - 1].sha256)
-        log = self.logs / f"pass_{number:03d}" / "aggregate.log"
+        log = self.logs / layout.pass_name(number) / "aggregate.log"
         made = bench.make(Recipe(number, base, refs, log))
         result = made.result
         if made.model_sha256 != seal.model_sha256:

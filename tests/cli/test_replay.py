@@ -84,6 +84,8 @@ def test_another_hook_is_given_what_the_lead_was_given(finished: Federation) -> 
         {"spread": 2.0, "base": 3.0},
     )
     assert "spread" in said.out
+    assert finished.nu.call("replay", "--aggregate", "code/other.py:largest").code == 0
+    assert values(finished.nu.root / "runs/icu/replay-with-code-other-py-largest-from-1") == [104.0, 106.0]
 
 
 def test_a_replay_is_never_written_over(finished: Federation) -> None:

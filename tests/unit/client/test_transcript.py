@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,32 @@ def test_a_broken_pass_that_nobody_used_is_named_and_leaves_the_globals_proven(r
         verification.run()
     assert said.value.hint == "No global used it: every global of the run holds."
     assert len(verification.proven) == 3
+
+
+def test_a_model_is_hashed_without_being_held(run: Path) -> None:
+    """A model of 200 MB, in pieces that memory does not notice."""
+    size, folder = 200_000_000, run / "sites/nu/pass_009"
+    digest = hashlib.sha256()
+    for _ in range(200):
+        digest.update(bytes(size // 200))
+    sha256 = digest.hexdigest()
+    name = layout.stored_name("model", sha256, ext="json")
+    folder.mkdir()
+    with (folder / name).open("wb") as file:
+        file.truncate(size)
+    raw = read(run / "sites/nu/pass_002/metrics.json")
+    big = {"pass_id": 9, "model_file": name, "model_sha256": sha256, "model_bytes": size}
+    write(folder / "metrics.json", raw | big)
+    record = Transcript(lanes(run))
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in record.links()) == 3
+        record.check_rest("nu")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert f"sites/nu/pass_009/{name}" in record.digests
+    assert peak < 20_000_000
 
 
 def test_it_ends_when_it_is_asked_to(run: Path) -> None:
