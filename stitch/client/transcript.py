@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from stitch import layout
-from stitch.errors import BadDocument, DigestMismatch, NotFound, ProtocolError, Stopped, StoreMissing
-from stitch.layout import GLOBAL, Key, PassRef, What
+from stitch.errors import (
+    BadDocument,
+    CommitmentMismatch,
+    DigestMismatch,
+    NotFound,
+    ProtocolError,
+    Stopped,
+    StoreMissing,
+)
+from stitch.layout import GLOBAL, Event, Key, PassRef, What
 from stitch.rounds.transcript import Attempts, Chain, Exhibit
 from stitch.store.lanes import Lanes
 from stitch.store.place import check_place
@@ -20,6 +28,7 @@ from stitch.wire import (
     Abort,
     Document,
     Done,
+    EventDoc,
     Input,
     Join,
     Manifest,
@@ -195,6 +204,19 @@ class Transcript:
             )
         raise ProtocolError(f"{path} is not there, and global {link.number} names it", hint=_ALTERED)
 
+    def check_commitment(self, ref: PassRef, seal: Exhibit[Seal]) -> None:
+        """Compare the data that a pass declares with what its training began with (its `started` event).
+
+        Raises:
+            CommitmentMismatch: they differ.
+            ProtocolError: the event is not there.
+        """
+        if seal.doc.dataset_root is None:
+            return
+        path = layout.event(str(ref.site), ref.number, name=Event.STARTED, attempt=seal.doc.attempt)
+        if self.require(path, EventDoc).doc.dataset_root != seal.doc.dataset_root:
+            raise CommitmentMismatch(f"{seal.path} declares other data than {path}", hint=_ALTERED)
+
     def sealed(self, site: str) -> list[PassRef]:
         """The sealed passes of a lane, by number."""
         keys = (key for key in self._list(layout.site_lane(site)) if key.what is What.SEAL)
@@ -213,7 +235,6 @@ class Transcript:
             if key.what is not What.SEAL or key.ref is None or key.ref.seal in self.digests:
                 continue
             seal = self.require(key.ref.seal, Seal)
-            self.chain.check_config(seal)
             self.hash_files(key.ref, seal.doc)
             count += 1
         return count

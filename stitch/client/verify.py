@@ -77,6 +77,7 @@ class Verification:
                 continue
             ref, seal = record.find(wanted, link)
             record.chain.check_input(wanted, seal, number=link.number)
+            record.check_commitment(ref, seal)
             hashed += record.hash_files(ref, seal.doc)
             refs.append((ref, seal.sha256))
         hashed += self._late(link)

@@ -112,6 +112,7 @@ class Chain:
         """
         seal, path = found.doc, found.path
         self.check_own(wanted, found, number=number)
+        self._check_config(found)
         base = seal.base_pass
         if base is None or not 0 <= base < number:
             raise ProtocolError(f"{path}: its base is no global before global {number}")
@@ -130,6 +131,7 @@ class Chain:
                 ),
                 (bounded, f"was {stale} behind when global {number} used it; at most {most} is allowed"),
                 (seal.round_seed == self._seed(seal.pass_id), "its round_seed is not that of its round"),
+                (seal.dataset_root is not None or not self.commits, "does not commit to its data"),
             ),
         )
 
@@ -142,7 +144,6 @@ class Chain:
         seal, path = found.doc, found.path
         if found.sha256 != wanted.metrics_sha256:
             raise DigestMismatch(f"{path} is not the seal that global {number} names")
-        self.check_config(found)
         said = (wanted.site, wanted.pass_id, wanted.attempt, wanted.n_samples)
         said_model = (wanted.model_sha256, wanted.model_file)
         _hold(
@@ -159,18 +160,15 @@ class Chain:
             ),
         )
 
-    def check_config(self, found: Exhibit[Seal]) -> None:
-        """Compare a seal's settings and its model's extension with the run's.
-
-        Raises:
-            ProtocolError: they differ.
-        """
+    def _check_config(self, found: Exhibit[Seal]) -> None:
+        """A seal's settings, its model's extension and its pins are the run's."""
         facts = self.manifest.doc
         _hold(
             found.path,
             (
                 (found.doc.config_sha256 == facts.config_sha256, "made with other settings than the run's"),
                 (found.doc.ext == facts.settings.get("model_ext"), "its model has another extension"),
+                (found.doc.pins == self._pins(found.doc.pass_id), "its pins are not those of the run"),
             ),
         )
 
@@ -198,6 +196,23 @@ class Chain:
             ),
         )
 
+    @property
+    def commits(self) -> bool:
+        """Whether every pass of this run commits to its data."""
+        integrity = self.manifest.doc.settings.get("integrity")
+        return isinstance(integrity, dict) and integrity.get("commit") is True
+
+    def _pins(self, pass_id: int) -> dict[str, object]:
+        """The pins that hold for a pass: some only for the start of a run."""
+        pins = self.manifest.doc.settings.get("pins")
+        agreed = {
+            name: pin
+            for name, pin in (pins if isinstance(pins, dict) else {}).items()
+            if isinstance(pin, dict)
+        }
+        in_force = {name: pin for name, pin in agreed.items() if pass_id <= 1 or pin.get("when") != "pass_0"}
+        return {name: pin.get("sha256") for name, pin in in_force.items()}
+
     def _seed(self, pass_id: int) -> int:
         return round_seed(self.manifest.doc.root_seed, pass_id)
 
@@ -219,7 +234,7 @@ class Chain:
 
     def _check_settings(self, seal: Exhibit[Seal], record: RoundRecord) -> None:
         """Everything that follows from the manifest."""
-        self.check_config(seal)
+        self._check_config(seal)
         number, total = seal.doc.pass_id, self.manifest.doc.settings.get("num_passes")
         seed = self._seed(number)
         last = isinstance(total, int) and number >= total

@@ -15,7 +15,7 @@ import pytest
 from stitch import layout
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
-from stitch.errors import BadDocument, DigestMismatch, ProtocolError, Stopped
+from stitch.errors import BadDocument, CommitmentMismatch, DigestMismatch, ProtocolError, Stopped
 from stitch.layout import PassRef
 from stitch.store import FolderStore
 from stitch.store.lanes import Lanes
@@ -53,16 +53,25 @@ def write(path: Path, raw: dict[str, Any]) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def redo_nu(run: Path) -> None:
-    """Round 2 as it is when attempt 0 was aborted and nu was asked for pass 2 once more."""
+def use(run: Path, seal: Path, *, try_: int = 0, **changed: Any) -> None:
+    """Let global 2 be made of nu's pass at `seal`, with fields changed, in an attempt; all hashes agree."""
     rounds = run / "global" / "rounds"
     closed = read(rounds / "pass_002.a0.json")
-    shutil.copytree(run / "sites/nu/pass_002", run / "sites/nu/pass_002.a1")
-    again = run / "sites/nu/pass_002.a1/metrics.json"
-    sealed = write(again, read(again) | {"attempt": 2})
-    nu = closed["inputs"][0] | {"attempt": 2, "metrics_sha256": sealed}
+    own = read(seal) | changed
+    nu = closed["inputs"][0] | {"attempt": own["attempt"], "metrics_sha256": write(seal, own)}
     used = [nu, *closed["inputs"][1:]]
-    decided = write(rounds / "pass_002.a1.json", closed | {"attempt": 1, "inputs": used})
+    decided = write(rounds / f"pass_002.a{try_}.json", closed | {"attempt": try_, "inputs": used})
+    path = run / PassRef(2).seal
+    made = read(path) | {"attempt": try_}
+    made["round"] |= {"attempt": try_, "inputs": used, "verdict_sha256": decided}
+    write(run / layout.done(), read(run / layout.done()) | {"final_metrics_sha256": write(path, made)})
+
+
+def redo_nu(run: Path) -> None:
+    """Round 2 as it is when attempt 0 was aborted and nu was asked for pass 2 once more."""
+    shutil.copytree(run / "sites/nu/pass_002", run / "sites/nu/pass_002.a1")
+    use(run, run / "sites/nu/pass_002.a1/metrics.json", try_=1, attempt=2)
+    path = run / layout.verdict(2, 0)
     aborted = {
         "verdict": "aborted",
         "code": "quorum_not_reached",
@@ -70,11 +79,7 @@ def redo_nu(run: Path) -> None:
         "inputs": [],
         "excluded": [],
     }
-    write(rounds / "pass_002.a0.json", closed | aborted)
-    path = run / PassRef(2).seal
-    seal = read(path) | {"attempt": 1}
-    seal["round"] |= {"attempt": 1, "inputs": used, "verdict_sha256": decided}
-    write(run / layout.done(), read(run / layout.done()) | {"final_metrics_sha256": write(path, seal)})
+    write(path, read(path) | aborted)
 
 
 def test_a_redone_pass_is_found_where_it_lies_and_the_first_one_is_hashed_too(run: Path) -> None:
@@ -100,6 +105,25 @@ def test_a_redone_pass_that_is_not_the_one_used_is_found(run: Path) -> None:
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(DigestMismatch, match="is not the seal that global 2 names"):
         prove(run)
+
+
+def test_data_that_a_training_began_with_are_those_that_its_pass_declares(run: Path) -> None:
+    seal, started = run / "sites/nu/pass_002/metrics.json", run / "sites/nu/events/pass_002.started.json"
+    use(run, seal, dataset_root="5" * 64)
+    with pytest.raises(CommitmentMismatch, match="declares other data"):
+        prove(run)
+    write(started, read(started) | {"dataset_root": "5" * 64})
+    assert prove(run).complete
+    started.unlink()
+    with pytest.raises(ProtocolError, match=r"pass_002\.started\.json is not there"):
+        prove(run)
+
+
+def test_a_pass_that_was_excluded_may_have_any_settings(run: Path) -> None:
+    """It may have been left out for just that."""
+    seal = run / "sites/uchicago/pass_002/metrics.json"
+    write(seal, read(seal) | {"config_sha256": "0" * 64, "pins": {"a": "0" * 64}, "round_seed": 1})
+    assert prove(run).others == 1
 
 
 def test_a_lane_out_of_sight_is_neither_proven_nor_refuted(run: Path) -> None:

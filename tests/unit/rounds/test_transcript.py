@@ -100,6 +100,27 @@ def second_roster(record: Record, **sites: str) -> None:
         doc["roster"] = 2
 
 
+def agree(record: Record, **settings: object) -> None:
+    """Begin the run with further settings, whose hash everybody has."""
+    manifest = record.raw[layout.manifest()]
+    manifest["settings"].update(settings)
+    text = json.dumps(manifest["settings"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    manifest["config_sha256"] = sha256(text.encode())
+    for raw in record.raw.values():
+        if "config_sha256" in raw:
+            raw["config_sha256"] = manifest["config_sha256"]
+
+
+def agree_on_a_pin(record: Record, when: str = "always") -> None:
+    agree(record, pins={"schema.json": {"sha256": "1" * 64, "when": when}})
+
+
+def declare_the_pin(record: Record, *numbers: int) -> None:
+    for raw in record.raw.values():
+        if raw["kind"] == "stitch.metrics/1" and raw["pass_id"] in numbers:
+            raw["pins"] = {"schema.json": "1" * 64}
+
+
 def lose_a_roster(record: Record) -> None:
     second_roster(record, rush="active")
     del record.raw[layout.roster(1)]
@@ -174,6 +195,9 @@ LIES: dict[str, tuple[Forge, str]] = {
     "a base beyond": (lambda r: r.seal(1, "nu").update(base_pass=1), "its base is no global before global 1"),
     "another base of an input": (lambda r: r.seal(1, "nu").update(base_sha256="0" * 64), "another model"),
     "a seed that was not echoed": (lambda r: r.seal(1, "nu").update(round_seed=3), "its round_seed"),
+    "pins that were not agreed": (lambda r: r.seal(1, "nu").update(pins={"a": "0" * 64}), "its pins are not"),
+    "a pin that was agreed": (agree_on_a_pin, "its pins are not"),
+    "no commitment": (lambda r: agree(r, integrity={"commit": True}), "does not commit to its data"),
     "global 0 with a verdict": (lambda r: r.seal(0)["round"].update(attempt=1), "its attempt is not"),
     "DONE too early": (lambda r: r.raw[layout.done()].update(final_pass=1), "does not name the seal"),
     "DONE of nothing": (lambda r: r.raw[layout.done()].update(final_pass=None), "no final pass, and a hash"),
@@ -190,6 +214,17 @@ def test_a_lie_whose_hashes_agree_is_found(lie: str) -> None:
     with pytest.raises(ProtocolError) as refused:
         record.prove()
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(("when", "numbers"), [("always", (0, 1, 2)), ("pass_0", (0, 1))])
+def test_pins_that_everybody_declares_as_long_as_they_hold_are_no_lie(
+    when: str, numbers: tuple[int, ...]
+) -> None:
+    record = Record()
+    agree_on_a_pin(record, when)
+    declare_the_pin(record, *numbers)
+    record.keep_hashes()
+    record.prove()
 
 
 def test_a_global_of_other_inputs_than_were_decided_is_found() -> None:
