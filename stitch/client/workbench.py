@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stitch.client.actor import Runner, Setup
+from stitch.client import Client, Setup
 from stitch.client.calls import aggregate_call
-from stitch.client.client import Client
 from stitch.config import Settings, config_facts, config_sha256, differences
 from stitch.config.settings import HookSpec
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError, Stopped
@@ -63,7 +62,6 @@ class Workbench:
         lanes: where the run is.
         manifest: of that run.
         aggregate: another hook instead of the project's.
-        runner: runs hooks; by default in child processes.
         stop: ends a running hook.
 
     Raises:
@@ -77,7 +75,6 @@ class Workbench:
         *,
         manifest: Manifest,
         aggregate: HookSpec | None = None,
-        runner: Runner | None = None,
         stop: threading.Event | None = None,
     ) -> None:
         if config_sha256(settings) != manifest.config_sha256:
@@ -91,7 +88,6 @@ class Workbench:
         self._settings = settings
         self._lanes = lanes
         self._manifest = manifest
-        self._runner = runner
         self._stop = stop or threading.Event()
 
     def make(self, recipe: Recipe) -> Made:
@@ -103,9 +99,7 @@ class Workbench:
         """
         ref = PassRef(recipe.number)
         with tempfile.TemporaryDirectory(prefix="stitch-", ignore_cleanup_errors=True) as folder:
-            setup = Setup(
-                lanes=self._lanes, mirror=Mirror(Path(folder)), runner=self._runner, stop=self._stop
-            )
+            setup = Setup(lanes=self._lanes, mirror=Mirror(Path(folder)), stop=self._stop)
             client = Client(self._settings, setup)
             base = self._pull(client, *recipe.base)
             inputs = [self._pull(client, one, digest) for one, digest in recipe.inputs]
