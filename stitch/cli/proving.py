@@ -54,7 +54,8 @@ class Prover:
         proof: Proof | None = None
         failure: StitchError | None = None
         try:
-            proof = self._verification(lanes, only=only, rerun=rerun, proven=proven).run()
+            work = self._verification(lanes, only=only, rerun=rerun, proven=proven)
+            proof = self._run(work, quiet=json)
             if source.kind == "mirror":
                 proof = replace(proof, transcript_sha256=None)  # it has only what this machine needed
             _compare(proof, expect)
@@ -77,6 +78,14 @@ class Prover:
             bench = Workbench(self._settings, lanes, manifest=manifest, stop=self._stop)
         logs = self._settings.runs_dir / "verify"
         return Verification(record, only=only, bench=bench, logs=logs, proven=proven)
+
+    def _run(self, work: Verification, *, quiet: bool) -> Proof:
+        """In a terminal, say how far it is: hashing a whole study takes hours."""
+        if quiet or not self._out.is_terminal:
+            return work.run()
+        with self._out.status("reading the record", spinner="line") as line:
+            work.on_global = lambda number, last: line.update(f"global {number} of {last}: hashing")
+            return work.run()
 
     def _show(self, proven: list[ProvenPass], proof: Proof | None, *, failed: bool) -> None:
         if proven:

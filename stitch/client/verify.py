@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,7 @@ class Verification:
         bench: makes every global again as well; None does not.
         logs: where the hook's logs go: `pass_NNN/aggregate.log`.
         proven: what held so far.
+        on_global: told of each global before its bytes are hashed, and of the last one's number.
     """
 
     transcript: Transcript
@@ -32,6 +34,7 @@ class Verification:
     bench: Workbench | None = None
     logs: Path = Path()
     proven: list[ProvenPass] = field(default_factory=list)
+    on_global: Callable[[int, int], None] = lambda *_: None
 
     def run(self) -> Proof:
         """Prove it.
@@ -48,6 +51,7 @@ class Verification:
             raise ConfigError(f"there is no global {self.only} in this run: {newest}", hint="Choose another.")
         for link in record.links():
             if self.only in (None, link.number):
+                self.on_global(link.number, record.last)
                 self.proven.append(self._prove(link))
         record.check_end()
         others = self._others() if self.only is None else 0

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from stitch.cli.app import main
+from stitch.cli.project import settings_here
+from stitch.cli.proving import Prover
 from stitch.errors import StoreDenied
 from stitch.store import FolderStore
 from tests.cli.federation import Federation, Said, Site, build, snapshot
@@ -100,6 +105,17 @@ def test_a_token_that_may_only_read_suffices(
         main(["verify"])
     assert not end.value.code
     assert "holds" in capsys.readouterr().out
+
+
+def test_in_a_terminal_it_says_how_far_it_is(once: Federation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(once.nu.root)
+    screen = io.StringIO()
+    out = Console(file=screen, force_terminal=True, width=80, safe_box=True)
+    Prover(settings_here(stores=False), stop=threading.Event(), out=out).prove(
+        only=None, rerun=False, json=False, expect=""
+    )
+    assert "global 1 of 1: hashing" in screen.getvalue()
+    assert screen.getvalue().isascii()
 
 
 def test_an_altered_model_of_a_site_is_named(finished: Federation) -> None:
