@@ -8,18 +8,21 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from stitch.cli.audit import audit
 from stitch.cli.crash import complain, report_crash
 from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
 from stitch.cli.end import end
 from stitch.cli.init import init
 from stitch.cli.log import log
+from stitch.cli.replay import replay
 from stitch.cli.run import run
 from stitch.cli.setup import setup
 from stitch.cli.sites import sites
 from stitch.cli.status import status
 from stitch.cli.step import step
 from stitch.cli.try_hook import try_hook
+from stitch.cli.verify import verify
 from stitch.errors import StitchError
 from stitch.version import __version__
 
@@ -63,6 +66,9 @@ for _name, _verb in (
     ("status", status),
     ("log", log),
     ("end", end),
+    ("verify", verify),
+    ("audit", audit),
+    ("replay", replay),
 ):
     app.command(_name)(_verb)
 app.add_typer(sites, name="sites")

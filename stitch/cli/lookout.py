@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 from rich.console import Console
 from rich.live import Live
 
 from stitch import layout
 from stitch.cli.project import shown
-from stitch.client.lanes import open_lanes
+from stitch.cli.sources import store_lanes
 from stitch.clock import Clock
 from stitch.config import Settings
 from stitch.errors import ConfigError, StoreError
@@ -21,7 +20,6 @@ from stitch.views.render import render
 from stitch.views.status import RunStatus, Source
 
 _EVERY_S = 5.0
-_QUICK_TRIES = 1
 
 
 class Lookout:
@@ -59,15 +57,7 @@ class Lookout:
     def _store(self) -> tuple[Lanes, Observer]:
         if self._by_store is None:
             settings = self._settings
-            if not settings.urls.global_:
-                raise ConfigError(
-                    "no store URL is set: STITCH_STORE, or STITCH_STORE_GLOBAL",
-                    hint="Run `clif-stitch setup` with what the lead sent you, or put it into .env.",
-                )
-            # A person waits: one retry, not the minutes that `run` would give it.
-            quick = replace(settings.transfer, max_retries=_QUICK_TRIES, retry_backoff_seconds=0.5)
-            opened = open_lanes(replace(settings, transfer=quick), clock=self._clock, stop=self._stop)
-            lanes = Lanes(opened.run_id, opened.stores, {})  # a heartbeat's own token may not read
+            lanes = store_lanes(settings, clock=self._clock, stop=self._stop, quick=True)
             source = Source("store", str(parse_location(settings.urls.global_)))
             self._by_store = lanes, self._observer(lanes, source)
         return self._by_store

@@ -47,7 +47,7 @@ def as_csv(status: RunStatus) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, [*COLUMNS, *extra], restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: as_cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 
@@ -60,7 +60,7 @@ def _fields(value: object) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
-        return _stamp(value)
+        return as_stamp(value)
     if dataclasses.is_dataclass(value):
         return _fields(value)
     if isinstance(value, Mapping):
@@ -70,7 +70,8 @@ def _plain(value: object) -> object:
     return value
 
 
-def _stamp(moment: datetime) -> str:
+def as_stamp(moment: datetime) -> str:
+    """A time as text: RFC 3339, UTC, in milliseconds."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -99,13 +100,13 @@ def _row(status: RunStatus, sealed: GlobalPass | SitePass, *, lane: str, site: s
         "n_samples": sealed.n_samples,
         "model_bytes": sealed.model_bytes,
         "model_sha256": sealed.model_sha256,
-        "sealed_at": _stamp(sealed.sealed_at),
+        "sealed_at": as_stamp(sealed.sealed_at),
     }
     return row | {f"metric.{name}": value for name, value in sealed.metrics.items()}
 
 
-def _cell(value: object) -> object:
-    """A text that a spreadsheet would run as a formula is quoted."""
+def as_cell(value: object) -> object:
+    """A value in CSV: a text that a spreadsheet would run as a formula is quoted."""
     if isinstance(value, str) and value.startswith(_STARTS_A_FORMULA):
         return "'" + value
     return "" if value is None else value

@@ -36,7 +36,7 @@ from stitch.wire import (
 )
 
 _READERS = 8
-_KINDS: Mapping[What, type[Document]] = {
+KINDS: Mapping[What, type[Document]] = {
     What.MANIFEST: Manifest,
     What.ORCHESTRATION: Orchestration,
     What.HEARTBEAT: Heartbeat,
@@ -49,6 +49,7 @@ _KINDS: Mapping[What, type[Document]] = {
     What.JOIN: Join,
     What.EVENT: EventDoc,
 }
+"""Which document lies under which key."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -123,9 +124,9 @@ class Reader:
 
     def read(self, names: Sequence[str]) -> dict[str, LaneFiles]:
         """The files of several lanes, by lane."""
-        listings = dict(zip(names, _parallel(self._list, names), strict=True))
+        listings = dict(zip(names, parallel(self._list, names), strict=True))
         wanted = [found for files in listings.values() for found in _worth_reading(files)]
-        outcomes = list(zip(wanted, _parallel(self._document, wanted), strict=True))
+        outcomes = list(zip(wanted, parallel(self._document, wanted), strict=True))
         return {lane: _joined(files, outcomes) for lane, files in listings.items()}
 
     def _list(self, lane: str) -> LaneFiles:
@@ -147,7 +148,7 @@ class Reader:
         )
 
     def _document(self, found: Found) -> Found | str:
-        path, kind = found.entry.key, _KINDS[found.key.what]
+        path, kind = found.entry.key, KINDS[found.key.what]
         known = self._known.get((path, found.entry.etag))
         if known is not None:
             return Found(found.key, found.entry, known)
@@ -164,7 +165,8 @@ class Reader:
         return Found(found.key, entry, document)
 
 
-def _parallel(work: Callable[[A], B], items: Sequence[A]) -> list[B]:
+def parallel(work: Callable[[A], B], items: Sequence[A]) -> list[B]:
+    """Do something with each item, several at a time; the answers in the items' order."""
     if len(items) < 2:
         return [work(item) for item in items]
     with ThreadPoolExecutor(max_workers=min(_READERS, len(items))) as pool:

@@ -298,3 +298,33 @@ def test_a_project_without_demo_data_is_refused_before_anything_is_made(
     assert code == 2
     assert "demo/make_synthetic.py" in text
     assert not demo.folder.exists()
+
+
+def _in_project(calm: Undisturbed, *words: str) -> subprocess.CompletedProcess[str]:
+    """What the demo's reader types in a site's folder."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("STITCH_")}
+    return subprocess.run(
+        [sys.executable, "-m", "stitch.cli", *words],
+        cwd=calm.demo.folder / "nu",
+        env=environ | {"COLUMNS": "80", "PYTHONPATH": str(REPO)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=_WITHIN_S,
+        check=False,
+    )
+
+
+def test_the_finished_demo_is_proven_until_a_byte_is_flipped(calm: Undisturbed) -> None:
+    said = _in_project(calm, "verify", "--rerun")
+    assert said.returncode == 0, said
+    assert "run demo holds; DONE: completed" in said.stdout
+    assert said.stdout.count("rerun") == int(PASSES)
+    (model,) = (calm.demo.folder / "store/demo/sites/rush/pass_002").glob("model.*")
+    whole = model.read_bytes()
+    model.write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
+    try:
+        said = _in_project(calm, "verify", "--rerun")
+    finally:
+        model.write_bytes(whole)
+    assert said.returncode == 33
+    assert f"sites/rush/pass_002/{model.name}" in said.stderr

@@ -14,6 +14,7 @@ from tests.property.laws import (
     nothing_private_left,
     nothing_was_written_twice,
     the_end_is_marked,
+    the_record_is_a_proof,
 )
 
 
@@ -29,6 +30,7 @@ def check(federation: Federation) -> None:
     the_end_is_marked(federation)
     everybody_holds_the_final_global(federation)
     nothing_private_left(federation)
+    the_record_is_a_proof(federation)
     the_result_follows_from_the_records(federation)
 
 

@@ -6,6 +6,8 @@ import hashlib
 import json
 
 from stitch import layout
+from stitch.client.transcript import Transcript
+from stitch.client.verify import Verification
 from stitch.layout import Event, PassRef, What
 from stitch.mirror import Mirror
 from stitch.testing.federation import EXT, Federation
@@ -24,6 +26,7 @@ def check(federation: Federation) -> None:
     the_end_is_marked(federation)
     everybody_holds_the_final_global(federation)
     nothing_private_left(federation)
+    the_record_is_a_proof(federation)
     assert federation.value() == federation.expected_value()
 
 
@@ -105,6 +108,15 @@ def verdicts_agree_with_seals(federation: Federation) -> None:
         assert record is not None
         assert record.inputs == verdict.inputs
         assert record.verdict_sha256 == hashlib.sha256(data).hexdigest()
+
+
+def the_record_is_a_proof(federation: Federation) -> None:
+    """What became of an honest run is proven from its files, whatever happened on the way."""
+    proof = Verification(Transcript(federation.lanes())).run()
+    assert proof.finished is not None
+    assert proof.complete
+    assert [one.pass_id for one in proof.passes] == list(range(federation.final_pass + 1))
+    assert all(one.summed for one in proof.passes)
 
 
 def hooks_saw_what_is_sealed(federation: Federation) -> None:
