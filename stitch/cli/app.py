@@ -13,6 +13,7 @@ from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
 from stitch.cli.init import init
 from stitch.cli.log import log
+from stitch.cli.provision import provision
 from stitch.cli.run import run
 from stitch.cli.setup import setup
 from stitch.cli.status import status
@@ -55,6 +56,7 @@ for _name, _verb in (
     ("init", init),
     ("setup", setup),
     ("doctor", doctor),
+    ("provision", provision),
     ("try", try_hook),
     ("run", run),
     ("step", step),

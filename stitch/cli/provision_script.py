@@ -1,0 +1,153 @@
+"""The same acts as Azure CLI commands, for a cloud team that lets nobody else hold the account's key.
+
+A POSIX shell script without a secret in it: policies and tokens are made where it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from shlex import quote
+
+from stitch.cli.provision_kits import DAYS, KITS, Asked, instructions, kit_head
+from stitch.store.azure_provision import (
+    BEAT,
+    LANE_MARK,
+    MOST_POLICIES,
+    RUN_MARK,
+    SHARED,
+    SITE,
+    Container,
+    Token,
+    Want,
+    withdrawn,
+)
+
+_GRANT = f"""\
+container() {{  # NAME RUN LANE: made, unless it is there and says that it is this lane's
+  if [ "$(az storage container exists --name "$1" --query exists --output tsv)" = true ]; then
+    run=$(az storage container metadata show --name "$1" --query {RUN_MARK} --output tsv) || exit 1
+    lane=$(az storage container metadata show --name "$1" --query {LANE_MARK} --output tsv) || exit 1
+    [ "$run $lane" = "$2 $3" ] || {{ echo "error: $1 is there already, and not for $2 $3" >&2; exit 1; }}
+  else
+    az storage container create --name "$1" --metadata {RUN_MARK}="$2" {LANE_MARK}="$3" --output none
+  fi
+}}
+
+policy() {{  # CONTAINER PURPOSE PERMISSIONS: sets $id, the stored access policy that serves the purpose
+  id=$(az storage container policy list --container-name "$1" \\
+    --query "keys(@)[?starts_with(@, '$2_')] | [0]" --output tsv) || exit 1
+  [ -n "$id" ] || id="$2_$(date -u +%Y%m%d%H%M%S)"  # a new id: one that was withdrawn must not come back
+  az storage container policy create --container-name "$1" --name "$id" --permissions "$3" --output none
+}}
+
+policy_or() {{  # CONTAINER PURPOSE PERMISSIONS OTHER: as policy; OTHER, when there is no room for one more
+  id=$(az storage container policy list --container-name "$1" \\
+    --query "keys(@)[?starts_with(@, '$2_')] | [0]" --output tsv) || exit 1
+  held=$(az storage container policy list --container-name "$1" \\
+    --query "length(keys(@))" --output tsv) || exit 1
+  if [ -z "$id" ] && [ "$held" -ge {MOST_POLICIES - 1} ]; then
+    policy "$1" "$4" "$3"
+  else
+    policy "$1" "$2" "$3"
+  fi
+}}
+
+add() {{  # KIT VARIABLE CONTAINER [BLOB]: a line of a kit, a token that hangs on the policy $id
+  if [ $# -eq 4 ]; then
+    token=$(az storage blob generate-sas --container-name "$3" --name "$4" \\
+      --policy-name "$id" --expiry "$until" $https --output tsv) || exit 1
+  else
+    token=$(az storage container generate-sas --name "$3" \\
+      --policy-name "$id" --expiry "$until" $https --output tsv) || exit 1
+  fi
+  printf '%s="%s/%s?%s"\\n' "$2" "$endpoint" "$3${{4:+/$4}}" "$token" >> "{KITS}/$1.env"
+}}
+"""
+
+_WITHDRAW = """\
+held() {  # CONTAINER PURPOSE: whether there is a policy for this purpose
+  [ "$(az storage container exists --name "$1" --query exists --output tsv)" = true ] || return 1
+  ids=$(az storage container policy list --container-name "$1" \\
+    --query "keys(@)[?starts_with(@, '$2_')]" --output tsv) || exit 1
+  [ -n "$ids" ]
+}
+
+withdraw() {  # CONTAINER PURPOSE: ends every token that hangs on the policies for this purpose
+  held "$1" "$2" || return 0
+  for id in $ids; do
+    az storage container policy delete --container-name "$1" --name "$id" --output none
+    echo "withdrawn: $1 $id"
+  done
+}
+"""
+
+
+def grant_script(asked: Asked) -> str:
+    """What `provision` does, as a script: containers, policies, then kits."""
+    plan, days = asked.plan, asked.days or DAYS
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+    lines = [
+        *_head(asked, f"makes what is missing, and new kits in {KITS}/ that are valid for {days} days"),
+        f"until={until:%Y-%m-%dT%H:%M:%SZ}",
+        f"https={'--https-only' if asked.endpoint.startswith('https:') else ''}",
+        "",
+        _GRANT,
+    ]
+    lines += [f"container {one.name} {quote(plan.run_id)} {quote(one.lane)}" for one in plan.containers]
+    lines += ["", f"mkdir -p {KITS}", f"echo '*' > {KITS}/.gitignore"]
+    containers = {one.name: one for one in plan.containers}
+    for site, tokens in plan.kits.items():
+        lines += ["", *_file(f"{KITS}/{site}.env", kit_head(asked, site, until=until))]
+        for token in tokens:
+            lines += _token(site, token, containers[token.container])
+        lines += _file(f"{KITS}/{site}.md", instructions(asked, site, until=until))
+    lines += ["", f"echo 'Wrote {KITS}/: send each site its two files so that only it can read them.'"]
+    return "\n".join(lines) + "\n"
+
+
+def revoke_script(asked: Asked) -> str:
+    """What `provision --revoke` does, as a script."""
+    lines = [*_head(asked, f"ends the tokens of {asked.revoke}"), "", _WITHDRAW]
+    acts = withdrawn(asked.plan, asked.revoke)
+    own = list(acts)[-1]
+    unfinished = f"if held {own} {SITE} || held {own} {BEAT}; then"
+    for container, purposes in acts.items():
+        for purpose in purposes:
+            act = f"withdraw {container} {purpose}"
+            lines.append(f"{unfinished} {act}; fi" if purpose == SHARED else act)
+    lines += [
+        f"rm -f {KITS}/{asked.revoke}.env {KITS}/{asked.revoke}.md",
+        "# If 'shared_...' was among them, the sites without a policy 'read_<site>_...' need new kits:",
+        "# clif-stitch provision --sites THOSE --print",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _head(asked: Asked, what: str) -> Iterator[str]:
+    yield "#!/bin/sh"
+    yield f"# clif-stitch provision: for the run {asked.plan.run_id}, {what}."
+    yield "# Run it where `az login` or AZURE_STORAGE_KEY gives the account's key. No blob is touched."
+    yield "set -eu"
+    yield "umask 077"
+    yield f"endpoint={asked.endpoint}"
+    yield f"export AZURE_STORAGE_ACCOUNT={asked.account}"
+    if asked.endpoint != f"https://{asked.account}.blob.core.windows.net":
+        yield 'export AZURE_STORAGE_SERVICE_ENDPOINT="$endpoint"'
+
+
+def _token(site: str, token: Token, container: Container) -> list[str]:
+    want = next(one for one in container.wants if one.purpose == token.purpose)
+    blob = f" {token.blob}" if token.blob else ""
+    return [_policy(container.name, want), f"add {site} {token.variable} {container.name}{blob}"]
+
+
+def _policy(container: str, want: Want) -> str:
+    if want.otherwise:
+        return f"policy_or {container} {want.purpose} {want.permissions} {want.otherwise}"
+    return f"policy {container} {want.purpose} {want.permissions}"
+
+
+def _file(path: str, text: str) -> list[str]:
+    """A file with this text, in which the shell replaces nothing."""
+    return [f"cat > {path} <<'END'", text.rstrip("\n"), "END"]

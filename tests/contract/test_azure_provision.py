@@ -1,0 +1,337 @@
+"""Containers, policies and tokens of one run on a real blob service: what each token opens, and for how long.
+
+Azurite's limits: it takes the times of a token that hangs on a policy from the policy alone, so that such
+a token's own expiry is read here and not tried; and blocks, which a create-only token may send to Azure,
+want `w` there, so that models here are small.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from azure.storage.blob import BlobServiceClient
+
+from stitch.errors import AlreadyExists, ConfigError, StoreDenied, StoreError, StoreUnavailable
+from stitch.store import Store, StoreOptions, open_store
+from stitch.store.azure_account import Account, open_account
+from stitch.store.azure_grants import Granted, grant, withdraw
+from stitch.store.azure_provision import Plan, make_plan
+from stitch.store.azure_sas import read_sas
+from stitch.testing.azurite import Azurite
+
+SITES = ("rush", "nu", "uc")
+SIX = (*SITES, "mayo", "emory", "duke")
+BEAT = "sites/nu/events/heartbeat.json"
+
+
+def environ(azurite: Azurite) -> dict[str, str]:
+    return {"AZURE_STORAGE_CONNECTION_STRING": azurite.connection_string}
+
+
+@pytest.fixture
+def account(azurite: Azurite) -> Account:
+    return open_account(azurite.endpoint, environ(azurite), ca_bundle=None)
+
+
+@pytest.fixture
+def service(azurite: Azurite) -> BlobServiceClient:
+    return BlobServiceClient.from_connection_string(azurite.connection_string, api_version="2026-06-06")
+
+
+@pytest.fixture
+def run_id() -> str:
+    return f"icu-{secrets.token_hex(4)}"
+
+
+def plan_of(run_id: str, sites: tuple[str, ...] = SITES, kits: tuple[str, ...] = ()) -> Plan:
+    return make_plan(run_id, "rush", sites=sites, kits=kits or sites)
+
+
+def opened(url: str) -> Store:
+    return open_store(url, options=StoreOptions())
+
+
+def site_store(granted: Granted, site: str = "nu", variable: str = "STITCH_STORE_SITE") -> Store:
+    return opened(granted.kits[site][variable])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Callable[[bytes], Path]:
+    def write(data: bytes) -> Path:
+        (tmp_path / "in").write_bytes(data)
+        return tmp_path / "in"
+
+    return write
+
+
+def policies(service: BlobServiceClient, name: str) -> dict[str, str]:
+    kept = service.get_container_client(name).get_container_access_policy()["signed_identifiers"]
+    return {one.id: one.access_policy.permission for one in kept or ()}
+
+
+def state(service: BlobServiceClient, run_id: str) -> Mapping[str, object]:
+    """Everything that is there of a run: containers, marks, policies."""
+    return {
+        one.name: (one.metadata, policies(service, one.name))
+        for one in service.list_containers(name_starts_with=run_id, include_metadata=True)
+    }
+
+
+def test_a_site_creates_in_its_lane_and_alters_nothing_there(
+    account: Account, run_id: str, source: Callable[[bytes], Path], tmp_path: Path
+) -> None:
+    own = site_store(grant(account, plan_of(run_id), days=90))
+    seal = f"{run_id}/sites/nu/pass_001/metrics.json"
+    own.push(source(b"{}"), seal, mode="create")
+    with pytest.raises(StoreDenied):
+        own.push(source(b"forged"), seal, mode="replace")
+    with pytest.raises((AlreadyExists, StoreDenied)):
+        own.push(source(b"forged"), seal, mode="create")
+    assert [entry.key for entry in own.list(run_id)] == [seal]
+    own.pull(seal, tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"{}"
+
+
+def test_a_site_overwrites_its_heartbeat_and_no_other_file(
+    account: Account, run_id: str, source: Callable[[bytes], Path]
+) -> None:
+    granted = grant(account, plan_of(run_id), days=90)
+    url = granted.kits["nu"]["STITCH_STORE_HEARTBEAT"]
+    place, _, token = url.partition("?")
+    container = place.removesuffix(f"/{run_id}/{BEAT}")
+    assert container != place
+    beats = opened(f"{container}?{token}")
+    for data in (b"1", b"2"):
+        beats.push(source(data), f"{run_id}/{BEAT}", mode="replace")
+    assert beats.stat(f"{run_id}/{BEAT}") is not None  # law 5: a lost answer is read back
+    for other in (f"{run_id}/sites/nu/pass_001/metrics.json", f"{run_id}/sites/nu/events/other.json"):
+        with pytest.raises(StoreDenied):
+            beats.push(source(b"x"), other, mode="create")
+
+
+def test_a_site_reads_the_global_lane_and_cannot_write_it(
+    account: Account, run_id: str, source: Callable[[bytes], Path]
+) -> None:
+    granted = grant(account, plan_of(run_id), days=90)
+    site_store(granted, "rush", "STITCH_STORE_GLOBAL").push(source(b"{}"), "a", mode="create")
+    shared = site_store(granted, "nu", "STITCH_STORE_GLOBAL")
+    assert [entry.key for entry in shared.list("")] == ["a"]
+    with pytest.raises(StoreDenied):
+        shared.push(source(b"x"), "b", mode="create")
+    with pytest.raises(StoreDenied):
+        shared.push(source(b"x"), "a", mode="replace")
+
+
+def test_none_of_a_site_s_tokens_opens_another_lane(
+    account: Account, run_id: str, source: Callable[[bytes], Path]
+) -> None:
+    granted = grant(account, plan_of(run_id), days=90)
+    theirs = f"{account.endpoint}/{run_id}-uc"
+    for url in granted.kits["nu"].values():
+        stolen = opened(f"{theirs}?{url.partition('?')[2]}")
+        with pytest.raises(StoreDenied):
+            stolen.stat("a")
+        with pytest.raises(StoreDenied):
+            list(stolen.list(""))
+        with pytest.raises(StoreDenied):
+            stolen.push(source(b"x"), "a", mode="create")
+
+
+def test_the_lead_reads_every_lane_and_writes_none_but_its_own(
+    account: Account, run_id: str, source: Callable[[bytes], Path]
+) -> None:
+    granted = grant(account, plan_of(run_id), days=90)
+    site_store(granted).push(source(b"{}"), "a", mode="create")
+    lane = site_store(granted, "rush", "STITCH_STORE_NU")
+    assert [entry.key for entry in lane.list("")] == ["a"]
+    with pytest.raises(StoreDenied):
+        lane.push(source(b"x"), "b", mode="create")
+
+
+def test_every_token_says_when_it_ends_and_hangs_on_a_policy(account: Account, run_id: str) -> None:
+    granted = grant(account, plan_of(run_id), days=30)
+    for url in (url for urls in granted.kits.values() for url in urls.values()):
+        facts = read_sas(url.partition("?")[2])
+        assert facts is not None
+        assert facts.policy
+        assert facts.expires == granted.until
+        assert not facts.permissions  # the policy has them: Azure takes each from one place alone
+    assert abs(granted.until - datetime.now(UTC) - timedelta(days=30)) < timedelta(minutes=5)
+
+
+def test_a_second_time_renews_the_tokens_and_touches_nothing_else(
+    account: Account, service: BlobServiceClient, run_id: str, source: Callable[[bytes], Path]
+) -> None:
+    first = grant(account, plan_of(run_id), days=30)
+    site_store(first).push(source(b"{}"), "a", mode="create")
+    before = state(service, run_id)
+    second = grant(account, plan_of(run_id), days=60)
+    assert (len(first.made), second.made) == (4, frozenset())
+    assert state(service, run_id) == before
+    assert second.until - first.until > timedelta(days=29)
+    for granted in (first, second):  # a run under way goes on until its own token ends
+        assert site_store(granted).stat("a") is not None
+
+
+def test_revoking_a_site_ends_its_tokens_at_once_and_nobody_else_s(
+    account: Account, run_id: str, source: Callable[[bytes], Path]
+) -> None:
+    plan = plan_of(run_id)
+    granted = grant(account, plan, days=90)
+    for site in ("nu", "uc"):
+        site_store(granted, site).push(source(b"{}"), "a", mode="create")
+    ended = withdraw(account, plan, site="nu")
+    assert (len(ended.policies), ended.stranded) == (3, ())
+    for variable in ("STITCH_STORE_SITE", "STITCH_STORE_GLOBAL"):
+        store = site_store(granted, "nu", variable)
+        with pytest.raises(StoreDenied, match=r"access policy .* ended or was withdrawn"):
+            store.stat("a")
+    with pytest.raises(StoreDenied):
+        site_store(granted).push(source(b"x"), "b", mode="create")
+    place, _, token = granted.kits["nu"]["STITCH_STORE_HEARTBEAT"].partition("?")
+    with pytest.raises(StoreDenied):
+        opened(f"{place.partition(f'/{run_id}/')[0]}?{token}").push(
+            source(b"x"), f"{run_id}/{BEAT}", mode="replace"
+        )
+    assert site_store(granted, "uc").stat("a") is not None
+    assert site_store(granted, "uc", "STITCH_STORE_GLOBAL").stat("a") is None
+    assert site_store(granted, "rush", "STITCH_STORE_NU").stat("a") is not None  # its passes stay readable
+
+
+def test_a_new_kit_after_a_revocation_does_not_wake_the_old_one(account: Account, run_id: str) -> None:
+    plan = plan_of(run_id)
+    lost = grant(account, plan, days=90)
+    withdraw(account, plan, site="nu")
+    new = grant(account, plan_of(run_id, kits=("nu",)), days=90)
+    assert site_store(new).stat("a") is None
+    with pytest.raises(StoreDenied):
+        site_store(lost).stat("a")
+    assert withdraw(account, plan, site="nu").policies  # and it can be ended again
+
+
+def test_the_lead_s_own_tokens_can_be_revoked(account: Account, run_id: str) -> None:
+    plan = plan_of(run_id)
+    granted = grant(account, plan, days=90)
+    assert len(withdraw(account, plan, site="rush").policies) == 5
+    for variable in ("STITCH_STORE_GLOBAL", "STITCH_STORE_SITE", "STITCH_STORE_NU", "STITCH_STORE_UC"):
+        with pytest.raises(StoreDenied):
+            site_store(granted, "rush", variable).stat("a")
+    assert site_store(granted, "nu", "STITCH_STORE_GLOBAL").stat("a") is None
+
+
+def test_of_many_sites_those_who_shared_a_policy_with_the_revoked_one_are_named(
+    account: Account, run_id: str
+) -> None:
+    plan = plan_of(run_id, SIX)
+    granted = grant(account, plan, days=90)
+    ended = withdraw(account, plan, site="emory")
+    assert ended.stranded == ("duke",)
+    with pytest.raises(StoreDenied):
+        site_store(granted, "duke", "STITCH_STORE_GLOBAL").stat("a")
+    for site in ("nu", "uc", "mayo"):
+        assert site_store(granted, site, "STITCH_STORE_GLOBAL").stat("a") is None
+    # A call that was cut before they had new kits names them again; once they have, nobody is cut off.
+    assert withdraw(account, plan, site="emory").stranded == ("duke",)
+    again = grant(account, plan_of(run_id, SIX, kits=ended.stranded), days=90)
+    assert site_store(again, "duke", "STITCH_STORE_GLOBAL").stat("a") is None
+    assert withdraw(account, plan, site="emory").stranded == ()
+    with pytest.raises(StoreDenied):
+        site_store(granted, "emory", "STITCH_STORE_GLOBAL").stat("a")
+
+
+@pytest.mark.parametrize(
+    ("marks", "words"),
+    [
+        ({}, "was not made by `provision`"),
+        ({"stitch_run": "other", "stitch_lane": "global"}, "belongs to the lane global of the run other"),
+    ],
+)
+def test_a_container_of_somebody_else_is_refused_before_anything_is_made(
+    account: Account, service: BlobServiceClient, run_id: str, marks: dict[str, str], words: str
+) -> None:
+    service.create_container(f"{run_id}-uc", metadata=marks)
+    before = state(service, run_id)
+    with pytest.raises(StoreError, match=words) as caught:
+        grant(account, plan_of(run_id), days=90)
+    assert f"--name {run_id}-uc --metadata stitch_run={run_id} stitch_lane=sites/uc" in caught.value.hint
+    assert state(service, run_id) == before
+    service.get_container_client(f"{run_id}-uc").set_container_metadata(
+        {"stitch_run": run_id, "stitch_lane": "sites/uc"}
+    )
+    assert len(grant(account, plan_of(run_id), days=90).made) == 3
+
+
+def test_a_container_without_room_for_a_policy_is_refused_before_anything_is_made(
+    account: Account, service: BlobServiceClient, run_id: str
+) -> None:
+    marks = {"stitch_run": run_id, "stitch_lane": "sites/nu"}
+    account.make(f"{run_id}-nu", marks)
+    account.keep(f"{run_id}-nu", {f"theirs{number}": "r" for number in range(3)})
+    before = state(service, run_id)
+    with pytest.raises(StoreError, match="has 5 stored access policies"):
+        grant(account, plan_of(run_id), days=90)
+    assert state(service, run_id) == before
+    account.keep(f"{run_id}-nu", {"theirs0": "r", "theirs1": "r"})
+    grant(account, plan_of(run_id), days=90)
+    assert {"theirs0", "theirs1"} < set(policies(service, f"{run_id}-nu"))
+
+
+def test_what_a_cut_left_behind_is_finished(
+    account: Account, service: BlobServiceClient, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Account.keep
+    calls: list[str] = []
+
+    def cut(self: Account, name: str, wanted: Mapping[str, object]) -> None:
+        if calls:
+            raise StoreUnavailable("the line broke")
+        calls.append(name)
+        whole(self, name, wanted)
+
+    monkeypatch.setattr(Account, "keep", cut)
+    with pytest.raises(StoreUnavailable):
+        grant(account, plan_of(run_id), days=90)
+    assert len(state(service, run_id)) == 4  # made, and not all have their policies
+    monkeypatch.undo()
+    granted = grant(account, plan_of(run_id), days=90)
+    assert granted.made == frozenset()
+    assert site_store(granted).stat("a") is None
+    assert {len(policies(service, name)) for name in state(service, run_id)} == {2, 3}
+
+
+def test_a_policy_that_somebody_widened_is_put_right(
+    account: Account, service: BlobServiceClient, run_id: str
+) -> None:
+    grant(account, plan_of(run_id), days=90)
+    (name,) = (one for one in policies(service, f"{run_id}-nu") if one.startswith("site_"))
+    account.keep(f"{run_id}-nu", {**policies(service, f"{run_id}-nu"), name: "rcwdl"})
+    grant(account, plan_of(run_id), days=90)
+    assert policies(service, f"{run_id}-nu")[name] == "rcl"
+
+
+def test_a_key_of_another_account_says_which_one_is_wanted(azurite: Azurite, run_id: str) -> None:
+    wrong = {"AZURE_STORAGE_KEY": "d3Jvbmcga2V5" * 7}
+    account = open_account(azurite.endpoint, wrong, ca_bundle=None)
+    with pytest.raises(StoreDenied, match="refused the credential") as caught:
+        grant(account, plan_of(run_id), days=90)
+    assert "AZURE_STORAGE_KEY" in caught.value.hint
+    assert wrong["AZURE_STORAGE_KEY"] not in str(caught.value) + caught.value.hint
+
+
+def test_a_key_that_is_none_is_refused_unasked() -> None:
+    with pytest.raises(ConfigError, match="not base64"):
+        open_account("https://a.blob.core.windows.net", {"AZURE_STORAGE_KEY": "no key!"}, ca_bundle=None)
+
+
+def test_nothing_was_provisioned_and_there_is_nothing_to_revoke(account: Account, run_id: str) -> None:
+    with pytest.raises(StoreError, match=f"no container {run_id}-nu"):
+        withdraw(account, plan_of(run_id), site="nu")
+
+
+def test_no_url_shows_when_a_result_is_printed(account: Account, run_id: str) -> None:
+    granted = grant(account, plan_of(run_id), days=90)
+    assert "sig=" not in repr(granted) + repr(account) + str(granted)
