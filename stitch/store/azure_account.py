@@ -203,7 +203,8 @@ class Account:
     def _told(self, error: StoreError) -> StoreError:
         if isinstance(error, StoreDenied) and "refused the credential" in str(error):
             wanted = (
-                "Is AZURE_STORAGE_KEY a key of this account (portal: Access keys), and not switched off?"
+                "Is AZURE_STORAGE_KEY a key of this account, not switched off, and this machine let in "
+                "(portal: Access keys, Networking)?"
                 if self._key
                 else "The sign-in needs the role Storage Blob Data Contributor on the whole account."
             )

@@ -190,8 +190,8 @@ def settle(container: Container, held: Mapping[str, str], *, mark: str) -> dict[
         found = held_for(purpose, there)
         if not found and len(there) >= MOST_POLICIES:
             raise StoreError(
-                f"the container {container.name} has {MOST_POLICIES} stored access policies, none of them ours "
-                f"for {purpose!r}, and Azure keeps no more",
+                f"the container {container.name} has {MOST_POLICIES} stored access policies, none of them "
+                f"ours for {purpose!r}, and Azure keeps no more",
                 hint="Delete one that nobody needs (az storage container policy list, delete), then re-run.",
             )
         chosen[want.purpose] = found or f"{purpose}_{mark}"

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 
+from stitch.cli.provision_kits import Asked, renew
 from stitch.errors import ConfigError, StoreDenied
 from stitch.store import Store, StoreOptions, open_store
 from stitch.store.azure_account import Account, open_account
@@ -117,6 +118,37 @@ def test_such_a_token_opens_its_own_lane_and_alters_nothing_there(
     assert list(shared.list("")) == []
     with pytest.raises(StoreDenied):
         shared.push(tmp_path / "in", "a", mode="create")
+
+
+@pytest.fixture
+def project(tmp_path: Path, certificates: Path) -> Path:
+    """A lead's project that trusts the entrance."""
+    run_id = f"icu-{secrets.token_hex(4)}"
+    text = f'run_id = "{run_id}"\nlead = "rush"\nsites = ["rush", "nu"]\nnum_passes = 1\n'
+    text += f'[store]\nca_bundle = "{(certificates / "ca.pem").as_posix()}"\n'
+    (tmp_path / "stitch.toml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_command_gives_a_week_and_says_that_it_cannot_take_it_back(
+    entra: Entra, project: Path, signed_in: type[SignedIn]
+) -> None:
+    endpoint = f"https://127.0.0.1:{entra.port}/{ACCOUNT}"
+    said = renew(Asked.read(project, sites="", days=None, account=endpoint, revoke=""))
+    assert "--revoke cannot end them" in said
+    assert "sig=" not in said
+    week = datetime.now(UTC) + timedelta(days=7)
+    assert f"valid until {week:%Y-%m-%d}" in (project / "kits" / "nu.env").read_text(encoding="utf-8")
+
+
+def test_more_than_a_week_is_refused_before_anything_is_made(
+    entra: Entra, project: Path, signed_in: type[SignedIn]
+) -> None:
+    endpoint = f"https://127.0.0.1:{entra.port}/{ACCOUNT}"
+    with pytest.raises(ConfigError, match="for 7 days at most"):
+        renew(Asked.read(project, sites="", days=8, account=endpoint, revoke=""))
+    assert entra.carried == []
+    assert not (project / "kits").exists()
 
 
 def test_they_cannot_be_withdrawn_and_it_says_what_can_be_done(account: Account, plan: Plan) -> None:
