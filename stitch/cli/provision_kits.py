@@ -162,7 +162,7 @@ def instructions(asked: Asked, site: str, *, until: datetime) -> str:
         *(f"- {one}" for one in allowed),
         "",
         "1. Get the project and follow its SITE_INSTRUCTIONS.md as far as `uv sync`.",
-        f"2. Put `{site}.env` beside it, and in the project folder:",
+        f"2. {'I' if lead else f'Put `{site}.env` beside it, and i'}n the project folder:",
         "",
         f"       uv run clif-stitch setup {KITS if lead else '..'}/{site}.env",
         "",

@@ -23,15 +23,23 @@ from stitch.store.azure_provision import (
     withdrawn,
 )
 
+_OURS = f"""\
+there() {{  # NAME: whether there is such a container
+  there=$(az storage container exists --name "$1" --query exists --output tsv) || exit 1
+  [ "$there" = true ]
+}}
+
+ours() {{  # NAME RUN LANE: stops unless the container says that it is this lane's
+  run=$(az storage container metadata show --name "$1" --query {RUN_MARK} --output tsv) || exit 1
+  lane=$(az storage container metadata show --name "$1" --query {LANE_MARK} --output tsv) || exit 1
+  [ "$run $lane" = "$2 $3" ] || {{ echo "error: $1 is there already, and not for $2 $3" >&2; exit 1; }}
+}}
+"""
+
 _GRANT = f"""\
-container() {{  # NAME RUN LANE: made, unless it is there and says that it is this lane's
-  if [ "$(az storage container exists --name "$1" --query exists --output tsv)" = true ]; then
-    run=$(az storage container metadata show --name "$1" --query {RUN_MARK} --output tsv) || exit 1
-    lane=$(az storage container metadata show --name "$1" --query {LANE_MARK} --output tsv) || exit 1
-    [ "$run $lane" = "$2 $3" ] || {{ echo "error: $1 is there already, and not for $2 $3" >&2; exit 1; }}
-  else
-    az storage container create --name "$1" --metadata {RUN_MARK}="$2" {LANE_MARK}="$3" --output none
-  fi
+make() {{  # NAME RUN LANE
+  there "$1" || az storage container create --name "$1" \\
+    --metadata {RUN_MARK}="$2" {LANE_MARK}="$3" --output none
 }}
 
 policy() {{  # CONTAINER PURPOSE PERMISSIONS: sets $id, the stored access policy that serves the purpose
@@ -66,8 +74,8 @@ add() {{  # KIT VARIABLE CONTAINER [BLOB]: a line of a kit, a token that hangs o
 """
 
 _WITHDRAW = """\
-held() {  # CONTAINER PURPOSE: whether there is a policy for this purpose
-  [ "$(az storage container exists --name "$1" --query exists --output tsv)" = true ] || return 1
+held() {  # CONTAINER PURPOSE: sets $ids, the policies for this purpose; whether there are any
+  there "$1" || return 1
   ids=$(az storage container policy list --container-name "$1" \\
     --query "keys(@)[?starts_with(@, '$2_')]" --output tsv) || exit 1
   [ -n "$ids" ]
@@ -88,13 +96,15 @@ def grant_script(asked: Asked) -> str:
     plan, days = asked.plan, asked.days or DAYS
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
     lines = [
-        *_head(asked, f"makes what is missing, and new kits in {KITS}/ that are valid for {days} days"),
+        *_head(asked, f"make what is missing, and kits in {KITS}/ for {days} days"),
         f"until={until:%Y-%m-%dT%H:%M:%SZ}",
         f"https={'--https-only' if asked.endpoint.startswith('https:') else ''}",
         "",
+        _OURS,
         _GRANT,
     ]
-    lines += [f"container {one.name} {quote(plan.run_id)} {quote(one.lane)}" for one in plan.containers]
+    lines += [f"if there {one.name}; then {_ours(asked, one)}; fi" for one in plan.containers]
+    lines += [_ours(asked, one, act="make") for one in plan.containers]
     lines += ["", f"mkdir -p {KITS}", f"echo '*' > {KITS}/.gitignore"]
     containers = {one.name: one for one in plan.containers}
     for site, tokens in plan.kits.items():
@@ -108,9 +118,12 @@ def grant_script(asked: Asked) -> str:
 
 def revoke_script(asked: Asked) -> str:
     """What `provision --revoke` does, as a script."""
-    lines = [*_head(asked, f"ends the tokens of {asked.revoke}"), "", _WITHDRAW]
+    lines = [*_head(asked, f"end the tokens of {asked.revoke}"), "", _OURS, _WITHDRAW]
     acts = withdrawn(asked.plan, asked.revoke)
     own = list(acts)[-1]
+    lines.append(f'there {own} || {{ echo "error: there is no container {own}" >&2; exit 1; }}')
+    touched = [one for one in asked.plan.containers if one.name in acts]
+    lines += [f"if there {one.name}; then {_ours(asked, one)}; fi" for one in touched]
     unfinished = f"if held {own} {SITE} || held {own} {BEAT}; then"
     for container, purposes in acts.items():
         for purpose in purposes:
@@ -126,14 +139,19 @@ def revoke_script(asked: Asked) -> str:
 
 def _head(asked: Asked, what: str) -> Iterator[str]:
     yield "#!/bin/sh"
-    yield f"# clif-stitch provision: for the run {asked.plan.run_id}, {what}."
-    yield "# Run it where `az login` or AZURE_STORAGE_KEY gives the account's key. No blob is touched."
+    yield f"# clif-stitch provision, run {asked.plan.run_id}: {what}."
+    yield "# Run it where `az login` or AZURE_STORAGE_KEY gives the account's key."
+    yield "# No blob is touched."
     yield "set -eu"
     yield "umask 077"
     yield f"endpoint={asked.endpoint}"
     yield f"export AZURE_STORAGE_ACCOUNT={asked.account}"
     if asked.endpoint != f"https://{asked.account}.blob.core.windows.net":
         yield 'export AZURE_STORAGE_SERVICE_ENDPOINT="$endpoint"'
+
+
+def _ours(asked: Asked, container: Container, *, act: str = "ours") -> str:
+    return f"{act} {container.name} {quote(asked.plan.run_id)} {quote(container.lane)}"
 
 
 def _token(site: str, token: Token, container: Container) -> list[str]:

@@ -24,7 +24,7 @@ from azure.storage.blob import (
 )
 from requests.exceptions import RequestException
 
-from stitch.errors import ConfigError, StoreDenied, StoreError, StoreMissing, StoreUnavailable
+from stitch.errors import AlreadyExists, ConfigError, StoreDenied, StoreError, StoreMissing, StoreUnavailable
 from stitch.store.azure_client import (
     API_VERSION,
     Wires,
@@ -44,11 +44,13 @@ class Found:
 
     Attributes:
         marks: its metadata.
+        changed: when metadata or policies last changed, in whole seconds. Blobs do not count.
         policies: its stored access policies by id, as Azure gives them.
         permissions: their letters, by id.
     """
 
     marks: Mapping[str, str]
+    changed: datetime
     policies: Mapping[str, Any] = field(repr=False)
     permissions: Mapping[str, str]
 
@@ -128,7 +130,7 @@ class Account:
             return None
         policies = {str(one.id): one.access_policy for one in kept.get("signed_identifiers") or ()}
         letters = {one: str(getattr(policy, "permission", "") or "") for one, policy in policies.items()}
-        return Found(dict(properties.metadata or {}), policies, letters)
+        return Found(dict(properties.metadata or {}), properties.last_modified, policies, letters)
 
     def make(self, name: str, marks: Mapping[str, str]) -> None:
         """Creates a private container that says whose it is, in one act.
@@ -144,19 +146,29 @@ class Account:
                 f"the container {name} is still being deleted", hint="Wait a minute, then re-run."
             ) from None
 
-    def keep(self, name: str, policies: Mapping[str, Any]) -> None:
+    def keep(self, name: str, policies: Mapping[str, Any], *, unless_after: datetime | None = None) -> None:
         """Replaces a container's stored access policies, all in one act.
 
         Args:
             name: the container.
             policies: by id: permissions in letters, or a policy as `look` gave it.
+            unless_after: only if nobody changed the container since, lest a withdrawn policy come back.
+
+        Raises:
+            StoreError: somebody did, or the account refused.
         """
         whole = {
             one: AccessPolicy(permission=policy) if isinstance(policy, str) else policy
             for one, policy in policies.items()
         }
-        with self._telling(f"set the access policies of container {name}", name):
-            self._client.get_container_client(name).set_container_access_policy(whole)
+        only: dict[str, Any] = {"if_unmodified_since": unless_after} if unless_after else {}
+        try:
+            with self._telling(f"set the access policies of container {name}", name):
+                self._client.get_container_client(name).set_container_access_policy(whole, **only)
+        except AlreadyExists:
+            raise StoreError(
+                f"somebody else changes the container {name} just now", hint="Run the same command again."
+            ) from None
 
     def sign(self, token: Token, policy: str, *, until: datetime) -> str:
         """The URL for one token, its signature included: never to be printed.

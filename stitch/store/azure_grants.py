@@ -124,7 +124,8 @@ def withdraw(account: Account, plan: Plan, *, site: str) -> Withdrawn:
         for policy in out:
             del left[name][policy]
         if out:
-            account.keep(name, left[name])
+            there = found[name]
+            account.keep(name, left[name], unless_after=there.changed if there else None)
         gone += out
     others = [other for other in _sites(plan) if other not in (site, plan.lead)]
     readers = left.get(lanes[layout.GLOBAL].name, {})
@@ -166,4 +167,5 @@ def _keep(account: Account, container: Container, found: Found | None, ids: Mapp
     wanted = {ids[want.purpose]: want.permissions for want in container.wants}
     held = found.permissions if found else {}
     if any(set(held.get(policy, "")) != set(letters) for policy, letters in wanted.items()):
-        account.keep(container.name, {**(found.policies if found else {}), **wanted})
+        before = found.policies if found else {}
+        account.keep(container.name, {**before, **wanted}, unless_after=found.changed if found else None)

@@ -151,6 +151,17 @@ def test_the_script_stops_at_a_container_of_another_run(
     assert done.returncode == 1
     assert "is there already, and not for" in done.stderr
     assert not (team.folder / "kits").exists()
+    assert list(shape(azurite, run_of(lead))) == ["RUN-nu"]  # looked before it made
+
+
+def test_a_script_that_cannot_ask_does_not_say_that_all_is_revoked(
+    lead: Site, team: CloudTeam, azurite: Azurite
+) -> None:
+    done = team.run(printed(lead, "--revoke", "nu"))
+    assert done.returncode == 1
+    assert f"there is no container {run_of(lead)}-nu" in done.stderr
+    (team.folder / "az").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    assert team.run(printed(lead, "--revoke", "nu")).returncode == 1
 
 
 def test_on_azure_itself_tokens_are_for_https_alone(lead: Site) -> None:

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from azure.storage.blob import BlobServiceClient
@@ -286,11 +287,11 @@ def test_what_a_cut_left_behind_is_finished(
     whole = Account.keep
     calls: list[str] = []
 
-    def cut(self: Account, name: str, wanted: Mapping[str, object]) -> None:
+    def cut(self: Account, name: str, wanted: Mapping[str, object], **options: Any) -> None:
         if calls:
             raise StoreUnavailable("the line broke")
         calls.append(name)
-        whole(self, name, wanted)
+        whole(self, name, wanted, **options)
 
     monkeypatch.setattr(Account, "keep", cut)
     with pytest.raises(StoreUnavailable):
@@ -311,6 +312,22 @@ def test_a_policy_that_somebody_widened_is_put_right(
     account.keep(f"{run_id}-nu", {**policies(service, f"{run_id}-nu"), name: "rcwdl"})
     grant(account, plan_of(run_id), days=90)
     assert policies(service, f"{run_id}-nu")[name] == "rcl"
+
+
+def test_two_who_change_the_same_container_do_not_undo_one_another(
+    account: Account, service: BlobServiceClient, run_id: str
+) -> None:
+    """Else a renewal that began before a revocation would bring the withdrawn policy back."""
+    grant(account, plan_of(run_id), days=90)
+    found = account.look(f"{run_id}-nu")
+    assert found is not None
+    before = found.changed - timedelta(seconds=2)  # as of a look that was taken before that change
+    with pytest.raises(StoreError, match="somebody else changes the container") as caught:
+        account.keep(f"{run_id}-nu", {}, unless_after=before)
+    assert "again" in caught.value.hint
+    assert len(policies(service, f"{run_id}-nu")) == 3
+    account.keep(f"{run_id}-nu", {}, unless_after=found.changed)
+    assert policies(service, f"{run_id}-nu") == {}
 
 
 def test_a_key_of_another_account_says_which_one_is_wanted(azurite: Azurite, run_id: str) -> None:
