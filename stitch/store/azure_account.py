@@ -213,6 +213,9 @@ class Account:
             raise self._told(translate(error, self._scene(what, container))) from None
 
     def _told(self, error: StoreError) -> StoreError:
+        """A refusal with the cure of whoever owns the account; the translation speaks to a site."""
+        if isinstance(error, StoreDenied) and "sign-in to Azure failed" in str(error):
+            return StoreDenied(str(error), hint="Run `az login`, or set AZURE_STORAGE_KEY for this command.")
         if isinstance(error, StoreDenied) and "refused the credential" in str(error):
             wanted = (
                 "Is AZURE_STORAGE_KEY a key of this account, not switched off, and this machine let in "

@@ -158,6 +158,15 @@ def test_they_cannot_be_withdrawn_and_it_says_what_can_be_done(account: Account,
     assert "revoke-delegation-keys" in caught.value.hint
 
 
+def test_nobody_is_signed_in(
+    account: Account, plan: Plan, signed_in: type[SignedIn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signed_in, "able", False)
+    with pytest.raises(StoreDenied, match="the sign-in to Azure failed") as caught:
+        grant(account, plan, days=7)
+    assert caught.value.hint == "Run `az login`, or set AZURE_STORAGE_KEY for this command."
+
+
 def test_a_sign_in_that_may_not_says_which_role_it_needs(
     account: Account, plan: Plan, entra: Entra, azurite: Azurite
 ) -> None:
