@@ -70,8 +70,10 @@ class Asked:
         lead = _members([toml.lead], roster, where=f"{FILE}: lead")[0]
         kits = _members([name for name in sites.split(",") if name.strip()], roster, where="--sites")
         gone = _members([revoke] if revoke else [], roster, where="--revoke")
-        if gone and (kits or days is not None):
-            raise ConfigError("--revoke stands alone", hint="Revoke first, then provision the others.")
+        if gone and kits:
+            raise ConfigError(
+                "--revoke and --sites exclude one another", hint="Revoke first, then run it with --sites."
+            )
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise ConfigError(f"--days {days}: wanted 1 to {MOST_DAYS}", hint="Try --days 90, and renew.")
         run_id = names.run_id(toml.run_id, where=f"{FILE}: run_id")
@@ -128,7 +130,7 @@ def revoke_site(asked: Asked) -> str:
         lines.append("`clif-stitch provision` makes the lead a new kit.")
     if ended.stranded:
         lines += ["", f"Cut off with it, and given new kits: {', '.join(ended.stranded)}"]
-        lines += _grant(asked, account, asked.kits_for(ended.stranded), days=DAYS)
+        lines += _grant(asked, account, asked.kits_for(ended.stranded), days=asked.days or DAYS)
     lines += ["", f"What {site} has published stays. To leave it out, take it from the roster, and"]
     lines += [f"from sites in {FILE} before you run `provision` again without --sites."]
     return "\n".join(lines)

@@ -184,7 +184,7 @@ def test_the_account_of_the_run_s_own_store_is_taken_when_none_is_said(
         (("--days", "0"), "--days 0: wanted 1 to 366", "--days 90"),
         (("--days", "367"), "--days 367", "--days 90"),
         (("--revoke", "mayo"), "--revoke: 'mayo' is not one of the sites", "Add it"),
-        (("--revoke", "nu", "--days", "9"), "--revoke stands alone", "Revoke first"),
+        (("--revoke", "nu", "--sites", "nu"), "--revoke and --sites exclude one another", "Revoke first"),
         (("--account", "My_Account"), "'My_Account' is no storage account", "3 to 24 of a-z"),
         (("--account", "https://a.blob.core.windows.net/c?sv=1&sig=x"), "holds a token", "name alone"),
     ],
