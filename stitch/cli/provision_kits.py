@@ -39,7 +39,7 @@ class Asked:
     Attributes:
         root: the project folder.
         plan: containers and kits.
-        sites: all sites.
+        named: the sites that were asked for by name.
         endpoint: the storage account's URL.
         days: how long, when it was said.
         revoke: the site whose tokens end, or "".
@@ -49,7 +49,7 @@ class Asked:
 
     root: Path
     plan: Plan
-    sites: tuple[str, ...]
+    named: tuple[str, ...]
     endpoint: str
     days: int | None
     revoke: str
@@ -82,7 +82,7 @@ class Asked:
         return cls(
             root=root,
             plan=make_plan(run_id, lead, sites=roster, kits=kits or roster),
-            sites=roster,
+            named=kits,
             endpoint=_endpoint(account, environ),
             days=days,
             revoke="".join(gone),
@@ -95,10 +95,6 @@ class Asked:
         """The account's name in its URL, an emulator's included."""
         parts = urlsplit(self.endpoint)
         return parts.path.strip("/") or (parts.hostname or "").partition(".")[0]
-
-    def kits_for(self, sites: tuple[str, ...]) -> Plan:
-        """The plan of kits for these sites alone, and the lead."""
-        return make_plan(self.plan.run_id, self.plan.lead, sites=self.sites, kits=sites)
 
 
 def renew(asked: Asked) -> str:
@@ -130,9 +126,10 @@ def revoke_site(asked: Asked) -> str:
         lines.append("`clif-stitch provision` makes the lead a new kit.")
     if ended.stranded:
         lines += ["", f"Cut off with it, and given new kits: {', '.join(ended.stranded)}"]
-        lines += _grant(asked, account, asked.kits_for(ended.stranded), days=asked.days or DAYS)
-    lines += ["", f"What {site} has published stays. To leave it out, take it from the roster, and"]
-    lines += [f"from sites in {FILE} before you run `provision` again without --sites."]
+        lines += _grant(asked, account, asked.plan.for_kits(ended.stranded), days=asked.days or DAYS)
+    if site != asked.plan.lead:
+        lines += ["", f"What {site} has published stays. It gets no kit until you name it:"]
+        lines += [f"`clif-stitch provision --sites {site}`."]
     return "\n".join(lines)
 
 
@@ -181,7 +178,7 @@ def _grant(asked: Asked, account: Account, plan: Plan, *, days: int) -> list[str
     """Grant a plan, write its kits, and tell of both."""
     from stitch.store.azure_grants import grant  # noqa: PLC0415  the SDK costs a second to import
 
-    granted = grant(account, plan, days=days)
+    granted = grant(account, plan, days=days, named=asked.named)
     folder = asked.root / KITS
     with disk(folder):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -196,7 +193,8 @@ def _grant(asked: Asked, account: Account, plan: Plan, *, days: int) -> list[str
         for one in plan.containers
     ]
     said.append(f"Kits in {KITS}/, valid until {granted.until:%Y-%m-%d %H:%M} UTC:")
-    said += [f"  {site}.env, {site}.md{'  (yours)' if site == plan.lead else ''}" for site in plan.kits]
+    said += [f"  {site}.env, {site}.md{'  (yours)' if site == plan.lead else ''}" for site in granted.kits]
+    said += [f"  none for {site}: revoked; name it in --sites to take it back" for site in granted.left_out]
     if not account.keeps_policies:
         said.append("An Entra login signed them: they end by themselves, --revoke cannot end them.")
     said.append(f"Yours: `clif-stitch setup {KITS}/{plan.lead}.env`. Send each site its two files so that")

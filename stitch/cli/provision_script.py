@@ -14,6 +14,7 @@ from stitch.store.azure_provision import (
     BEAT,
     LANE_MARK,
     MOST_POLICIES,
+    REVOKED_MARK,
     RUN_MARK,
     SHARED,
     SITE,
@@ -33,6 +34,13 @@ ours() {{  # NAME RUN LANE: stops unless the container says that it is this lane
   run=$(az storage container metadata show --name "$1" --query {RUN_MARK} --output tsv) || exit 1
   lane=$(az storage container metadata show --name "$1" --query {LANE_MARK} --output tsv) || exit 1
   [ "$run $lane" = "$2 $3" ] || {{ echo "error: $1 is there already, and not for $2 $3" >&2; exit 1; }}
+}}
+"""
+
+_REVOKED = f"""\
+revoked() {{  # NAME: whether the site of this lane was revoked
+  mark=$(az storage container metadata show --name "$1" --query {REVOKED_MARK} --output tsv) || exit 1
+  [ -n "$mark" ]
 }}
 """
 
@@ -101,17 +109,14 @@ def grant_script(asked: Asked) -> str:
         f"https={'--https-only' if asked.endpoint.startswith('https:') else ''}",
         "",
         _OURS,
+        _REVOKED,
         _GRANT,
     ]
     lines += [f"if there {one.name}; then {_ours(asked, one)}; fi" for one in plan.containers]
     lines += [_ours(asked, one, act="make") for one in plan.containers]
     lines += ["", f"mkdir -p {KITS}", f"echo '*' > {KITS}/.gitignore"]
-    containers = {one.name: one for one in plan.containers}
-    for site, tokens in plan.kits.items():
-        lines += ["", *_file(f"{KITS}/{site}.env", kit_head(asked, site, until=until))]
-        for token in tokens:
-            lines += _token(site, token, containers[token.container])
-        lines += _file(f"{KITS}/{site}.md", instructions(asked, site, until=until))
+    for site in plan.kits:
+        lines += ["", *_kit(asked, site, until=until)]
     lines += ["", f"echo 'Wrote {KITS}/: send each site its two files so that only it can read them.'"]
     return "\n".join(lines) + "\n"
 
@@ -129,6 +134,9 @@ def revoke_script(asked: Asked) -> str:
         for purpose in purposes:
             act = f"withdraw {container} {purpose}"
             lines.append(f"{unfinished} {act}; fi" if purpose == SHARED else act)
+    if asked.revoke != asked.plan.lead:
+        mark = f" {REVOKED_MARK}={datetime.now(UTC):%Y-%m-%d}"
+        lines.append(_marks(asked, asked.plan.container_of(asked.revoke), more=mark))
     lines += [
         f"rm -f {KITS}/{asked.revoke}.env {KITS}/{asked.revoke}.md",
         "# If 'shared_...' was among them, the sites without a policy 'read_<site>_...' need new kits:",
@@ -148,6 +156,27 @@ def _head(asked: Asked, what: str) -> Iterator[str]:
     yield f"export AZURE_STORAGE_ACCOUNT={asked.account}"
     if asked.endpoint != f"https://{asked.account}.blob.core.windows.net":
         yield 'export AZURE_STORAGE_SERVICE_ENDPOINT="$endpoint"'
+
+
+def _kit(asked: Asked, site: str, *, until: datetime) -> list[str]:
+    """A site's two files; none for one that was revoked, unless it was asked for by name."""
+    plan, own = asked.plan, asked.plan.container_of(site)
+    containers = {one.name: one for one in plan.containers}
+    lines = _file(f"{KITS}/{site}.env", kit_head(asked, site, until=until))
+    for token in plan.kits[site]:
+        lines += _token(site, token, containers[token.container])
+    lines += _file(f"{KITS}/{site}.md", instructions(asked, site, until=until))
+    if site == plan.lead:
+        return lines
+    if site in asked.named:
+        return [*lines, f"if revoked {own.name}; then {_marks(asked, own)}; fi"]
+    said = f"echo 'none for {site}: revoked; name it in --sites to take it back'"
+    return [f"if revoked {own.name}; then {said}; else", *lines, "fi"]
+
+
+def _marks(asked: Asked, container: Container, *, more: str = "") -> str:
+    marks = f"{RUN_MARK}={quote(asked.plan.run_id)} {LANE_MARK}={quote(container.lane)}{more}"
+    return f"az storage container metadata update --name {container.name} --metadata {marks} --output none"
 
 
 def _ours(asked: Asked, container: Container, *, act: str = "ours") -> str:

@@ -170,6 +170,15 @@ class Account:
                 f"somebody else changes the container {name} just now", hint="Run the same command again."
             ) from None
 
+    def mark(self, name: str, marks: Mapping[str, str]) -> None:
+        """Replaces a container's metadata.
+
+        Raises:
+            StoreError: the account refused.
+        """
+        with self._telling(f"mark container {name}", name):
+            self._client.get_container_client(name).set_container_metadata(dict(marks))
+
     def sign(self, token: Token, policy: str, *, until: datetime) -> str:
         """The URL for one token, its signature included: never to be printed.
 

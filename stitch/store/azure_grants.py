@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,11 +13,13 @@ from stitch.store.azure_account import Account, Found
 from stitch.store.azure_provision import (
     BEAT,
     LANE_MARK,
+    REVOKED_MARK,
     RUN_MARK,
     SHARED,
     SITE,
     Container,
     Plan,
+    container_name,
     held_for,
     settle,
     withdrawn,
@@ -30,11 +32,13 @@ class Granted:
 
     Attributes:
         made: the containers that were not there before.
+        left_out: sites that get no kit, since they were revoked.
         until: when the tokens end, by the account's clock.
         kits: each site's URLs by variable. They hold tokens: never printed.
     """
 
     made: frozenset[str]
+    left_out: tuple[str, ...]
     until: datetime
     kits: Mapping[str, Mapping[str, str]] = field(repr=False)
 
@@ -53,7 +57,7 @@ class Withdrawn:
     stranded: tuple[str, ...]
 
 
-def grant(account: Account, plan: Plan, *, days: int) -> Granted:
+def grant(account: Account, plan: Plan, *, days: int, named: Collection[str] = ()) -> Granted:
     """Make what is missing and sign every kit anew. No blob is touched.
 
     Every container is looked at before the first is made, so a clash leaves everything as it was.
@@ -63,13 +67,15 @@ def grant(account: Account, plan: Plan, *, days: int) -> Granted:
         account: where.
         plan: what.
         days: how long the tokens are valid.
+        named: sites that get a kit although they were revoked, since they were asked for by name.
 
     Raises:
         StoreError: a container is another run's, has no room for a policy, or the account refused.
     """
-    found = {one.name: account.look(one.name) for one in plan.containers}
-    for one in plan.containers:
-        _require_ours(one, found[one.name])
+    found = _look(account, plan)
+    revoked = [site for site in plan.kits if _is_revoked(found[plan.container_of(site).name])]
+    left_out = tuple(site for site in revoked if site not in named)
+    plan = plan.for_kits(set(plan.kits) - set(left_out))
     ids = {one.name: _settled(account, one, found[one.name]) for one in plan.containers}
     made = [one for one in plan.containers if found[one.name] is None]
     for one in made:
@@ -77,6 +83,8 @@ def grant(account: Account, plan: Plan, *, days: int) -> Granted:
     if account.keeps_policies:
         for one in plan.containers:
             _keep(account, one, found[one.name], ids[one.name])
+    for site in set(revoked) - set(left_out):
+        account.mark(plan.container_of(site).name, plan.container_of(site).marks)
     until = account.now().replace(microsecond=0) + timedelta(days=days)
     kits = {
         site: {
@@ -85,7 +93,7 @@ def grant(account: Account, plan: Plan, *, days: int) -> Granted:
         }
         for site, tokens in plan.kits.items()
     }
-    return Granted(frozenset(one.name for one in made), until, kits)
+    return Granted(frozenset(one.name for one in made), left_out, until, kits)
 
 
 def withdraw(account: Account, plan: Plan, *, site: str) -> Withdrawn:
@@ -105,42 +113,50 @@ def withdraw(account: Account, plan: Plan, *, site: str) -> Withdrawn:
             "tokens that an Entra login signed cannot be withdrawn one by one",
             hint="They end within 7 days; `az storage account revoke-delegation-keys` ends all at once.",
         )
-    found = {one.name: account.look(one.name) for one in plan.containers}
-    lanes = {one.lane: one for one in plan.containers}
-    own = lanes[layout.site_lane(site)]
+    found = _look(account, plan)
+    own = plan.container_of(site)
     if found[own.name] is None:
         raise StoreError(
             f"there is nothing to revoke: {account.endpoint} has no container {own.name}",
             hint="Is this the account, the run (stitch.toml) and the site that you mean?",
         )
-    for one in plan.containers:
-        _require_ours(one, found[one.name])
-    left = {one.name: dict(there.policies) for one in plan.containers if (there := found[one.name])}
+    left = {name: dict(there.policies) for name, there in found.items() if there}
     finished = not any(held_for(purpose, left[own.name]) for purpose in (SITE, BEAT))
     gone: list[str] = []
     for name, purposes in withdrawn(plan, site).items():
-        keeps = {SHARED} if finished else set[str]()
-        out = [held for held in left.get(name, ()) if held.rpartition("_")[0] in set(purposes) - keeps]
+        wanted = set(purposes) - ({SHARED} if finished else set())
+        out = [held for held in left.get(name, ()) if held.rpartition("_")[0] in wanted]
         for policy in out:
             del left[name][policy]
-        if out:
-            there = found[name]
-            account.keep(name, left[name], unless_after=there.changed if there else None)
+        there = found[name]
+        if out and there:
+            account.keep(name, left[name], unless_after=there.changed)
         gone += out
-    others = [other for other in _sites(plan) if other not in (site, plan.lead)]
-    readers = left.get(lanes[layout.GLOBAL].name, {})
-    stranded = [
-        other
-        for other in others
-        if held_for(SITE, left.get(lanes[layout.site_lane(other)].name, {}))
-        and not held_for(f"read_{other}", readers)
-        and not held_for(SHARED, readers)
-    ]
-    return Withdrawn(tuple(gone), tuple(stranded))
+    if site != plan.lead and not _is_revoked(found[own.name]):
+        account.mark(own.name, {**own.marks, REVOKED_MARK: f"{account.now():%Y-%m-%d}"})
+    return Withdrawn(tuple(gone), () if site == plan.lead else tuple(_stranded(plan, site, left)))
 
 
-def _sites(plan: Plan) -> list[str]:
-    return [site for one in plan.containers if (site := layout.lane_site(one.lane))]
+def _look(account: Account, plan: Plan) -> dict[str, Found | None]:
+    """Every container by name; refuses one that is not ours."""
+    found = {one.name: account.look(one.name) for one in plan.containers}
+    for one in plan.containers:
+        _require_ours(one, found[one.name])
+    return found
+
+
+def _is_revoked(found: Found | None) -> bool:
+    return found is not None and REVOKED_MARK in found.marks
+
+
+def _stranded(plan: Plan, revoked: str, left: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Sites that may write their lane and have lost the global one, now or in a call that was cut."""
+    readers = left.get(container_name(plan.run_id, layout.GLOBAL), ())
+    for site in plan.sites:
+        writes = held_for(SITE, left.get(plan.container_of(site).name, ()))
+        reads = held_for(f"read_{site}", readers) or held_for(SHARED, readers)
+        if writes and not reads and site not in (revoked, plan.lead):
+            yield site
 
 
 def _require_ours(container: Container, found: Found | None) -> None:

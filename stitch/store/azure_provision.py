@@ -26,8 +26,8 @@ MOST_POLICIES = 5
 MOST_DAYS, MOST_DAYS_SIGNED_IN = 366, 7
 """Days a token may be valid: our own bound, and Azure's for tokens signed by a sign-in."""
 
-RUN_MARK, LANE_MARK = "stitch_run", "stitch_lane"
-"""Metadata by which a container says whose it is."""
+RUN_MARK, LANE_MARK, REVOKED_MARK = "stitch_run", "stitch_lane", "stitch_revoked"
+"""Metadata by which a container says whose it is, and when its site was revoked."""
 
 SITE, BEAT, LEAD, SHARED = "site", "beat", "lead", "shared"
 """What a policy is for. A site reads the global container by `read_<site>`, or by `shared`."""
@@ -102,6 +102,19 @@ class Plan:
     lead: str
     containers: tuple[Container, ...]
     kits: Mapping[str, tuple[Token, ...]]
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """All sites of the run."""
+        return tuple(site for one in self.containers if (site := layout.lane_site(one.lane)))
+
+    def container_of(self, site: str) -> Container:
+        """The container of a site's lane."""
+        return next(one for one in self.containers if one.lane == layout.site_lane(site))
+
+    def for_kits(self, sites: Collection[str]) -> Plan:
+        """The same with kits for these sites alone, and the lead."""
+        return make_plan(self.run_id, self.lead, sites=self.sites, kits=sites)
 
 
 def container_name(run_id: str, lane: str) -> str:

@@ -54,6 +54,7 @@ class Az:
             "storage container exists": self._exists,
             "storage container create": self._create,
             "storage container metadata show": self._metadata_show,
+            "storage container metadata update": self._metadata_update,
             "storage container policy list": self._policy_list,
             "storage container policy create": self._policy_create,
             "storage container policy delete": self._policy_delete,
@@ -89,6 +90,12 @@ class Az:
     def _metadata_show(self, words: Sequence[str]) -> str:
         asked = _options(words, "name", "query", "output")
         return str(self._container(asked.name).get_container_properties().metadata.get(asked.query, ""))
+
+    def _metadata_update(self, words: Sequence[str]) -> str:
+        """All of it is replaced."""
+        asked = _options(words, "name", "metadata", "output")
+        self._container(asked.name).set_container_metadata(dict(p.split("=", 1) for p in asked.metadata))
+        return ""
 
     def _policy_list(self, words: Sequence[str]) -> str:
         asked = _options(words, "container-name", "query", "output")

@@ -147,10 +147,14 @@ def test_revoking_says_what_ended_and_what_is_left_to_do(lead: Site, azurite: Az
     well(lead.call("provision"))
     out = well(lead.call("provision", "--revoke", "nu"))
     assert "nu: 3 access policies withdrawn." in out
-    assert "take it from the roster" in out
+    assert "`clif-stitch provision --sites nu`" in out
     assert [path.name for path in (lead.root / "kits").iterdir() if "nu" in path.name] == []
     assert "nu: 0 access policies withdrawn." in well(lead.call("provision", "--revoke", "nu"))
     assert len(containers(azurite, lead)) == 3  # what it published stays
+    assert "none for nu: revoked" in well(lead.call("provision"))
+    assert not (lead.root / "kits" / "nu.env").exists()
+    well(lead.call("provision", "--sites", "nu"))
+    assert (lead.root / "kits" / "nu.env").exists()
 
 
 def test_revoking_one_of_many_makes_new_kits_for_those_it_shared_a_policy_with(lead: Site) -> None:

@@ -145,7 +145,15 @@ def test_command_and_script_take_turns(lead: Site, team: CloudTeam, azurite: Azu
     with pytest.raises(StoreDenied):
         old.stat("a")
     assert not (team.folder / "kits" / "nu.env").exists()
+    done = team.run(printed(lead))
+    assert (done.returncode, "none for nu: revoked" in done.stdout) == (0, True), done.stderr
+    assert not (team.folder / "kits" / "nu.env").exists()
     lead.environ = {"AZURE_STORAGE_CONNECTION_STRING": azurite.connection_string}
+    said = lead.call("provision")
+    assert "none for nu: revoked" in said.out
+    done = team.run(printed(lead, "--sites", "nu"))
+    assert done.returncode == 0, done.stderr
+    assert shape(azurite, run) == before
     assert lead.call("provision").code == 0
     assert shape(azurite, run) == before
     with pytest.raises(StoreDenied):

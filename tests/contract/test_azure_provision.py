@@ -207,11 +207,27 @@ def test_a_new_kit_after_a_revocation_does_not_wake_the_old_one(account: Account
     plan = plan_of(run_id)
     lost = grant(account, plan, days=90)
     withdraw(account, plan, site="nu")
-    new = grant(account, plan_of(run_id, kits=("nu",)), days=90)
+    new = grant(account, plan_of(run_id, kits=("nu",)), days=90, named=("nu",))
     assert site_store(new).stat("a") is None
     with pytest.raises(StoreDenied):
         site_store(lost).stat("a")
     assert withdraw(account, plan, site="nu").policies  # and it can be ended again
+
+
+def test_a_revoked_site_gets_no_kit_until_it_is_named(
+    account: Account, service: BlobServiceClient, run_id: str
+) -> None:
+    plan = plan_of(run_id)
+    grant(account, plan, days=90)
+    withdraw(account, plan, site="nu")
+    renewed = grant(account, plan, days=90)
+    assert renewed.left_out == ("nu",)
+    assert sorted(renewed.kits) == ["rush", "uc"]
+    assert [name.partition("_")[0] for name in policies(service, f"{run_id}-nu")] == ["lead"]
+    assert site_store(renewed, "rush", "STITCH_STORE_NU").stat("a") is None
+    named = grant(account, plan, days=90, named=("nu",))
+    assert site_store(named).stat("a") is None
+    assert grant(account, plan, days=90).left_out == ()  # taken back for good
 
 
 def test_the_lead_s_own_tokens_can_be_revoked(account: Account, run_id: str) -> None:
