@@ -7,7 +7,6 @@ want `w` there, so that models here are small.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,69 +16,11 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from stitch.errors import AlreadyExists, ConfigError, StoreDenied, StoreError, StoreUnavailable
-from stitch.store import Store, StoreOptions, open_store
 from stitch.store.azure_account import Account, open_account
-from stitch.store.azure_grants import Granted, grant, withdraw
-from stitch.store.azure_provision import Plan, make_plan
+from stitch.store.azure_grants import grant
 from stitch.store.azure_sas import read_sas
 from stitch.testing.azurite import Azurite
-
-SITES = ("rush", "nu", "uc")
-SIX = (*SITES, "mayo", "emory", "duke")
-BEAT = "sites/nu/events/heartbeat.json"
-
-
-def environ(azurite: Azurite) -> dict[str, str]:
-    return {"AZURE_STORAGE_CONNECTION_STRING": azurite.connection_string}
-
-
-@pytest.fixture
-def account(azurite: Azurite) -> Account:
-    return open_account(azurite.endpoint, environ(azurite), ca_bundle=None)
-
-
-@pytest.fixture
-def service(azurite: Azurite) -> BlobServiceClient:
-    return BlobServiceClient.from_connection_string(azurite.connection_string, api_version="2026-06-06")
-
-
-@pytest.fixture
-def run_id() -> str:
-    return f"icu-{secrets.token_hex(4)}"
-
-
-def plan_of(run_id: str, sites: tuple[str, ...] = SITES, kits: tuple[str, ...] = ()) -> Plan:
-    return make_plan(run_id, "rush", sites=sites, kits=kits or sites)
-
-
-def opened(url: str) -> Store:
-    return open_store(url, options=StoreOptions())
-
-
-def site_store(granted: Granted, site: str = "nu", variable: str = "STITCH_STORE_SITE") -> Store:
-    return opened(granted.kits[site][variable])
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Callable[[bytes], Path]:
-    def write(data: bytes) -> Path:
-        (tmp_path / "in").write_bytes(data)
-        return tmp_path / "in"
-
-    return write
-
-
-def policies(service: BlobServiceClient, name: str) -> dict[str, str]:
-    kept = service.get_container_client(name).get_container_access_policy()["signed_identifiers"]
-    return {one.id: one.access_policy.permission for one in kept or ()}
-
-
-def state(service: BlobServiceClient, run_id: str) -> Mapping[str, object]:
-    """Everything that is there of a run: containers, marks, policies."""
-    return {
-        one.name: (one.metadata, policies(service, one.name))
-        for one in service.list_containers(name_starts_with=run_id, include_metadata=True)
-    }
+from tests.contract.provision.lanes import BEAT, opened, plan_of, policies, site_store, state
 
 
 def test_a_site_creates_in_its_lane_and_alters_nothing_there(
@@ -178,88 +119,6 @@ def test_a_second_time_renews_the_tokens_and_touches_nothing_else(
         assert site_store(granted).stat("a") is not None
 
 
-def test_revoking_a_site_ends_its_tokens_at_once_and_nobody_else_s(
-    account: Account, run_id: str, source: Callable[[bytes], Path]
-) -> None:
-    plan = plan_of(run_id)
-    granted = grant(account, plan, days=90)
-    for site in ("nu", "uc"):
-        site_store(granted, site).push(source(b"{}"), "a", mode="create")
-    ended = withdraw(account, plan, site="nu")
-    assert (len(ended.policies), ended.stranded) == (3, ())
-    for variable in ("STITCH_STORE_SITE", "STITCH_STORE_GLOBAL"):
-        store = site_store(granted, "nu", variable)
-        with pytest.raises(StoreDenied, match=r"access policy .* ended or was withdrawn"):
-            store.stat("a")
-    with pytest.raises(StoreDenied):
-        site_store(granted).push(source(b"x"), "b", mode="create")
-    place, _, token = granted.kits["nu"]["STITCH_STORE_HEARTBEAT"].partition("?")
-    with pytest.raises(StoreDenied):
-        opened(f"{place.partition(f'/{run_id}/')[0]}?{token}").push(
-            source(b"x"), f"{run_id}/{BEAT}", mode="replace"
-        )
-    assert site_store(granted, "uc").stat("a") is not None
-    assert site_store(granted, "uc", "STITCH_STORE_GLOBAL").stat("a") is None
-    assert site_store(granted, "rush", "STITCH_STORE_NU").stat("a") is not None  # its passes stay readable
-
-
-def test_a_new_kit_after_a_revocation_does_not_wake_the_old_one(account: Account, run_id: str) -> None:
-    plan = plan_of(run_id)
-    lost = grant(account, plan, days=90)
-    withdraw(account, plan, site="nu")
-    new = grant(account, plan_of(run_id, kits=("nu",)), days=90, named=("nu",))
-    assert site_store(new).stat("a") is None
-    with pytest.raises(StoreDenied):
-        site_store(lost).stat("a")
-    assert withdraw(account, plan, site="nu").policies  # and it can be ended again
-
-
-def test_a_revoked_site_gets_no_kit_until_it_is_named(
-    account: Account, service: BlobServiceClient, run_id: str
-) -> None:
-    plan = plan_of(run_id)
-    grant(account, plan, days=90)
-    withdraw(account, plan, site="nu")
-    renewed = grant(account, plan, days=90)
-    assert renewed.left_out == ("nu",)
-    assert sorted(renewed.kits) == ["rush", "uc"]
-    assert [name.partition("_")[0] for name in policies(service, f"{run_id}-nu")] == ["lead"]
-    assert site_store(renewed, "rush", "STITCH_STORE_NU").stat("a") is None
-    named = grant(account, plan, days=90, named=("nu",))
-    assert site_store(named).stat("a") is None
-    assert grant(account, plan, days=90).left_out == ()  # taken back for good
-
-
-def test_the_lead_s_own_tokens_can_be_revoked(account: Account, run_id: str) -> None:
-    plan = plan_of(run_id)
-    granted = grant(account, plan, days=90)
-    assert len(withdraw(account, plan, site="rush").policies) == 5
-    for variable in ("STITCH_STORE_GLOBAL", "STITCH_STORE_SITE", "STITCH_STORE_NU", "STITCH_STORE_UC"):
-        with pytest.raises(StoreDenied):
-            site_store(granted, "rush", variable).stat("a")
-    assert site_store(granted, "nu", "STITCH_STORE_GLOBAL").stat("a") is None
-
-
-def test_of_many_sites_those_who_shared_a_policy_with_the_revoked_one_are_named(
-    account: Account, run_id: str
-) -> None:
-    plan = plan_of(run_id, SIX)
-    granted = grant(account, plan, days=90)
-    ended = withdraw(account, plan, site="emory")
-    assert ended.stranded == ("duke",)
-    with pytest.raises(StoreDenied):
-        site_store(granted, "duke", "STITCH_STORE_GLOBAL").stat("a")
-    for site in ("nu", "uc", "mayo"):
-        assert site_store(granted, site, "STITCH_STORE_GLOBAL").stat("a") is None
-    # A call that was cut before they had new kits names them again; once they have, nobody is cut off.
-    assert withdraw(account, plan, site="emory").stranded == ("duke",)
-    again = grant(account, plan_of(run_id, SIX, kits=ended.stranded), days=90)
-    assert site_store(again, "duke", "STITCH_STORE_GLOBAL").stat("a") is None
-    assert withdraw(account, plan, site="emory").stranded == ()
-    with pytest.raises(StoreDenied):
-        site_store(granted, "emory", "STITCH_STORE_GLOBAL").stat("a")
-
-
 @pytest.mark.parametrize(
     ("marks", "words"),
     [
@@ -330,22 +189,6 @@ def test_a_policy_that_somebody_widened_is_put_right(
     assert policies(service, f"{run_id}-nu")[name] == "rcl"
 
 
-def test_two_who_change_the_same_container_do_not_undo_one_another(
-    account: Account, service: BlobServiceClient, run_id: str
-) -> None:
-    """Else a renewal that began before a revocation would bring the withdrawn policy back."""
-    grant(account, plan_of(run_id), days=90)
-    found = account.look(f"{run_id}-nu")
-    assert found is not None
-    before = found.changed - timedelta(seconds=2)  # as of a look that was taken before that change
-    with pytest.raises(StoreError, match="somebody else changes the container") as caught:
-        account.keep(f"{run_id}-nu", {}, unless_after=before)
-    assert "again" in caught.value.hint
-    assert len(policies(service, f"{run_id}-nu")) == 3
-    account.keep(f"{run_id}-nu", {}, unless_after=found.changed)
-    assert policies(service, f"{run_id}-nu") == {}
-
-
 def test_a_key_of_another_account_says_which_one_is_wanted(azurite: Azurite, run_id: str) -> None:
     wrong = {"AZURE_STORAGE_KEY": "d3Jvbmcga2V5" * 7}
     account = open_account(azurite.endpoint, wrong, ca_bundle=None)
@@ -371,11 +214,6 @@ def test_on_azure_every_token_is_for_https_alone() -> None:
 def test_a_key_that_is_none_is_refused_unasked() -> None:
     with pytest.raises(ConfigError, match="not base64"):
         open_account("https://a.blob.core.windows.net", {"AZURE_STORAGE_KEY": "no key!"}, ca_bundle=None)
-
-
-def test_nothing_was_provisioned_and_there_is_nothing_to_revoke(account: Account, run_id: str) -> None:
-    with pytest.raises(StoreError, match=f"no container {run_id}-nu"):
-        withdraw(account, plan_of(run_id), site="nu")
 
 
 def test_no_url_shows_when_a_result_is_printed(account: Account, run_id: str) -> None:
