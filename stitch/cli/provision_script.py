@@ -72,10 +72,10 @@ policy_or() {{  # CONTAINER PURPOSE PERMISSIONS OTHER: as policy; OTHER, when th
 add() {{  # KIT VARIABLE CONTAINER [BLOB]: a line of a kit, a token that hangs on the policy $id
   if [ $# -eq 4 ]; then
     token=$(az storage blob generate-sas --container-name "$3" --name "$4" \\
-      --policy-name "$id" --expiry "$until" $https --output tsv) || exit 1
+      --policy-name "$id" --expiry "$until" $https --output tsv --only-show-errors) || exit 1
   else
     token=$(az storage container generate-sas --name "$3" \\
-      --policy-name "$id" --expiry "$until" $https --output tsv) || exit 1
+      --policy-name "$id" --expiry "$until" $https --output tsv --only-show-errors) || exit 1
   fi
   printf '%s="%s/%s?%s"\\n' "$2" "$endpoint" "$3${{4:+/$4}}" "$token" >> "{KITS}/$1.env"
 }}
@@ -153,9 +153,10 @@ def _head(asked: Asked, what: str) -> Iterator[str]:
     yield "set -eu"
     yield "umask 077"
     yield f"endpoint={asked.endpoint}"
+    yield "unset AZURE_STORAGE_CONNECTION_STRING AZURE_STORAGE_SAS_TOKEN  # they would win over this:"
     yield f"export AZURE_STORAGE_ACCOUNT={asked.account}"
     if asked.endpoint != f"https://{asked.account}.blob.core.windows.net":
-        yield 'export AZURE_STORAGE_SERVICE_ENDPOINT="$endpoint"'
+        yield 'export AZURE_STORAGE_ACCOUNT_URL="$endpoint"'
 
 
 def _kit(asked: Asked, site: str, *, until: datetime) -> list[str]:

@@ -27,6 +27,7 @@ from azure.storage.blob import (
 
 from stitch.testing.azurite import ACCOUNT, Azurite
 
+_OF_TOKENS = ("https-only", "only-show-errors")
 _CLIENT = """#!{python} -IS
 import json, socket, sys
 with socket.create_connection(("127.0.0.1", {port})) as line:
@@ -126,7 +127,7 @@ class Az:
         return ""
 
     def _container_sas(self, words: Sequence[str]) -> str:
-        asked = _options(words, "name", "policy-name", "expiry", "output")
+        asked = _options(words, "name", "policy-name", "expiry", "output", flags=_OF_TOKENS)
         return generate_container_sas(
             ACCOUNT,
             asked.name,
@@ -136,7 +137,7 @@ class Az:
         )
 
     def _blob_sas(self, words: Sequence[str]) -> str:
-        asked = _options(words, "container-name", "name", "policy-name", "expiry", "output")
+        asked = _options(words, "container-name", "name", "policy-name", "expiry", "output", flags=_OF_TOKENS)
         return generate_blob_sas(
             ACCOUNT,
             asked.container_name,
@@ -171,11 +172,13 @@ def az_on_path(folder: Path, azurite: Azurite) -> Iterator[None]:
         server.shutdown()
 
 
-def _options(words: Sequence[str], *names: str) -> argparse.Namespace:
-    """Exactly these options, all of them."""
+def _options(words: Sequence[str], *names: str, flags: Sequence[str] = ()) -> argparse.Namespace:
+    """Exactly these options, all of them, and perhaps some flags."""
     parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
     for name in names:
         parser.add_argument(f"--{name}", required=True, nargs="+" if name == "metadata" else None)
+    for flag in flags:
+        parser.add_argument(f"--{flag}", action="store_true")
     return parser.parse_args(words)
 
 

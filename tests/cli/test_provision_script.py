@@ -187,4 +187,4 @@ def test_on_azure_itself_tokens_are_for_https_alone(lead: Site) -> None:
     script = printed(lead, "--account", "hospitalacct")
     assert "https=--https-only\n" in script
     assert "export AZURE_STORAGE_ACCOUNT=hospitalacct\n" in script
-    assert "SERVICE_ENDPOINT" not in script
+    assert "ACCOUNT_URL" not in script
