@@ -169,7 +169,7 @@ def instructions(asked: Asked, site: str, *, until: datetime) -> str:
         f"3. Delete `{site}.env`, here and wherever it was sent.",
         "",
         "A newer kit: the same again; a `run` that is under way takes it up by itself.",
-        "Lost or seen by somebody else: tell the lead, who ends it at once.",
+        "Lost, or seen by somebody else: tell the lead at once.",
     ]
     return "\n".join(lines) + "\n"
 

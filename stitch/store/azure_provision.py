@@ -33,7 +33,7 @@ SITE, BEAT, LEAD, SHARED = "site", "beat", "lead", "shared"
 """What a policy is for. A site reads the global container by `read_<site>`, or by `shared`."""
 
 _MOST_CHARS = 63
-_CREATE, _OVERWRITE, _READ, _BEAT = "rcl", "rcwl", "rl", "rw"
+_CREATE, _OVERWRITE, _READ, _BEAT = "rcl", "rcwl", "rl", "rcw"
 
 
 @dataclass(frozen=True, slots=True)

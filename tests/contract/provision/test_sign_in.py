@@ -100,7 +100,7 @@ def test_tokens_are_signed_by_the_sign_in_and_hang_on_no_policy(account: Account
             assert (facts.policy, facts.expires, facts.https_only) == ("", granted.until, True)
             assert "skoid=oid" in url
     permissions = [read_sas(url.partition("?")[2]) for url in granted.kits["nu"].values()]
-    assert [facts.permissions for facts in permissions if facts] == ["rl", "rcl", "rw"]
+    assert [facts.permissions for facts in permissions if facts] == ["rl", "rcl", "rcw"]
 
 
 def test_such_a_token_opens_its_own_lane_and_alters_nothing_there(

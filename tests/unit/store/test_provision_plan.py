@@ -53,7 +53,7 @@ def test_a_site_gets_three_tokens_and_no_more_than_it_needs() -> None:
     ] == [
         ("STITCH_STORE_GLOBAL", "icu-global", "rl", ""),
         ("STITCH_STORE_SITE", "icu-nu", "rcl", ""),
-        ("STITCH_STORE_HEARTBEAT", "icu-nu", "rw", "icu/sites/nu/events/heartbeat.json"),
+        ("STITCH_STORE_HEARTBEAT", "icu-nu", "rcw", "icu/sites/nu/events/heartbeat.json"),
     ]
 
 
@@ -63,7 +63,7 @@ def test_the_lead_s_kit_is_always_made_and_reads_every_lane() -> None:
     assert [(token.variable, token.container, token.permissions) for token in plan.kits["rush"]] == [
         ("STITCH_STORE_GLOBAL", "icu-global", "rcwl"),
         ("STITCH_STORE_SITE", "icu-rush", "rcl"),
-        ("STITCH_STORE_HEARTBEAT", "icu-rush", "rw"),
+        ("STITCH_STORE_HEARTBEAT", "icu-rush", "rcw"),
         ("STITCH_STORE_NU", "icu-nu", "rl"),
         ("STITCH_STORE_UC_A", "icu-uc-a", "rl"),
     ]
@@ -102,7 +102,7 @@ def test_more_sites_than_azure_keeps_policies_for_share_the_last_one() -> None:
 
 
 def test_policies_of_somebody_else_are_counted_and_never_dropped() -> None:
-    lane = Container("sites/nu", "icu-nu", {}, (Want("lead", "rl"), Want("site", "rcl"), Want("beat", "rw")))
+    lane = Container("sites/nu", "icu-nu", {}, (Want("lead", "rl"), Want("site", "rcl"), Want("beat", "rcw")))
     theirs = dict.fromkeys(["backup", "audit_2024"], "r")
     assert len(set(settle(lane, theirs, mark="1").values())) == 3
     with pytest.raises(StoreError, match="has 5 stored access policies") as caught:
