@@ -15,6 +15,7 @@ from stitch.cli.doctor import doctor
 from stitch.cli.end import end
 from stitch.cli.init import init
 from stitch.cli.log import log
+from stitch.cli.provision import provision
 from stitch.cli.replay import replay
 from stitch.cli.run import run
 from stitch.cli.setup import setup
@@ -60,6 +61,7 @@ for _name, _verb in (
     ("init", init),
     ("setup", setup),
     ("doctor", doctor),
+    ("provision", provision),
     ("try", try_hook),
     ("run", run),
     ("step", step),

@@ -182,16 +182,21 @@ class AzureStore:
             content_type="application/octet-stream",
             content_md5=bytearray(hashlib.md5(content, usedforsecurity=False).digest()),
         )
-        with self._telling(f"push {key}", _need(mode), visible_write=True):
-            answer = blob.upload_blob(
-                content,
-                length=len(content),
-                metadata={DIGEST_NAME: sent},
-                content_settings=settings,
-                validate_content="md5",
-                overwrite=mode != "create",
-                **(only(mode.etag) if isinstance(mode, Match) else {}),
-            )
+        try:
+            with self._telling(f"push {key}", _need(mode), visible_write=True):
+                answer = blob.upload_blob(
+                    content,
+                    length=len(content),
+                    metadata={DIGEST_NAME: sent},
+                    content_settings=settings,
+                    validate_content="md5",
+                    overwrite=mode != "create",
+                    **(only(mode.etag) if isinstance(mode, Match) else {}),
+                )
+        except StoreDenied:
+            if mode == "create" and self._is_there(key):
+                raise AlreadyExists(f"{key} is already in {self._place}") from None
+            raise
         return written_entry(key, size=len(content), digest=sent, answer=answer)
 
     def _push_large(
@@ -233,6 +238,12 @@ class AzureStore:
             raise AlreadyExists(f"{key} is already in {self._place}")
         if isinstance(mode, Match) and (present is None or present.etag != mode.etag):
             raise AlreadyExists(f"{key} is not the version that was read")
+
+    def _is_there(self, key: str) -> bool:
+        """Whether a refused create met a blob: a create-only token is refused before its condition."""
+        with suppress(StoreError), self._telling(f"stat {key}", "read"):
+            return self._stat(key) is not None
+        return False
 
     def _stat(self, key: str) -> Entry | None:
         try:

@@ -17,6 +17,7 @@ from azure.storage.blob import ContainerClient, ContainerSasPermissions, generat
 from stitch.errors import ConfigError
 from stitch.store.azure_read import Reader, Signed
 from stitch.store.disk import CHUNK
+from stitch.store.location import connection_fields
 from stitch.store.tls import proxy_for, seen_issuer, trust, trusting_session
 
 API_VERSION = "2026-06-06"
@@ -45,6 +46,21 @@ class Connection:
     token: str = field(repr=False)
     proxy: str
     issuer: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """How requests leave: for every client of this process that speaks to Azure.
+
+    Attributes:
+        transport: trusts what it was told to, and reads no environment.
+        proxies: by scheme, or None.
+        proxy: the proxy in use, without its password, or "".
+    """
+
+    transport: RequestsTransport
+    proxies: dict[str, str] | None = field(repr=False)
+    proxy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +96,40 @@ def connect(
         ConfigError: no usable credential, or an unreadable `ca_bundle`.
     """
     identity = _identify(endpoint, container, token, environment)
+    wires = wire(identity.endpoint, environment, ca_bundle=ca_bundle, connections=connections)
+    client = ContainerClient(
+        identity.endpoint,
+        container,
+        credential=identity.credential,
+        api_version=API_VERSION,
+        transport=wires.transport,
+        proxies=wires.proxies,
+        retry_total=0,  # store/retry.py repeats: two layers would multiply
+        raw_response_hook=lambda answer: heard(answer.http_response),
+    )
+    return Connection(
+        container=client,
+        reader=Reader(wires.transport, wires.proxies, identity.signed, API_VERSION, heard),
+        token=identity.token,
+        proxy=wires.proxy,
+        issuer=lambda: issuer_seen(identity.endpoint, wires),
+    )
+
+
+def wire(endpoint: str, environment: Mapping[str, str], *, ca_bundle: Path | None, connections: int) -> Wires:
+    """Proxy and trust for an endpoint.
+
+    Args:
+        endpoint: the account's URL.
+        environment: where proxies and REQUESTS_CA_BUNDLE are named.
+        ca_bundle: PEM file to trust instead of the operating system's store.
+        connections: kept open at most.
+
+    Raises:
+        ConfigError: an unreadable `ca_bundle`.
+    """
     bundle = ca_bundle or _path(environment.get("REQUESTS_CA_BUNDLE", ""))
-    proxy = proxy_for(identity.endpoint, environment)
-    proxies = {"https": proxy, "http": proxy} if proxy else None
+    proxy = proxy_for(endpoint, environment)
     _quieten_loggers()
     transport = RequestsTransport(
         session=trusting_session(trust(bundle), connections=connections + 2),
@@ -90,29 +137,18 @@ def connect(
         read_timeout=_READ_TIMEOUT,
         connection_data_block_size=CHUNK,
     )
-    client = ContainerClient(
-        identity.endpoint,
-        container,
-        credential=identity.credential,
-        api_version=API_VERSION,
-        transport=transport,
-        proxies=proxies,
-        retry_total=0,  # store/retry.py repeats: two layers would multiply
-        raw_response_hook=lambda answer: heard(answer.http_response),
-    )
-    return Connection(
-        container=client,
-        reader=Reader(transport, proxies, identity.signed, API_VERSION, heard),
-        token=identity.token,
-        proxy=_without_password(proxy),
-        issuer=lambda: seen_issuer(identity.endpoint, proxy=proxy),
-    )
+    return Wires(transport, {"https": proxy, "http": proxy} if proxy else None, _without_password(proxy))
+
+
+def issuer_seen(endpoint: str, wires: Wires) -> str:
+    """Who issued the certificate that an endpoint shows us; "" when it cannot be found out."""
+    return seen_issuer(endpoint, proxy=(wires.proxies or {}).get("https", ""))
 
 
 def _identify(endpoint: str, container: str, token: str, environment: Mapping[str, str]) -> _Identity:
     """The first of: the URL's token, a token, a key, a connection string, a sign-in."""
-    account = _account(endpoint)
-    named = _connection_string(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
+    account = account_of(endpoint)
+    named = connection_fields(environment)
     if named.get("AccountName", account) != account:
         named = {}
     endpoint = named.get("BlobEndpoint", "").rstrip("/") or endpoint
@@ -124,7 +160,7 @@ def _identify(endpoint: str, container: str, token: str, environment: Mapping[st
     if key:
         by_key = Signed(lambda: _read_token(account, container, key), dict)
         return _Identity(endpoint, {"account_name": account, "account_key": key}, by_key)
-    person = _sign_in()
+    person = sign_in()
     by_person = Signed(str, lambda: {"Authorization": f"Bearer {person.get_token(_SCOPE).token}"})
     return _Identity(endpoint, person, by_person)
 
@@ -145,7 +181,12 @@ def _read_token(account: str, container: str, key: str) -> str:
         ) from None
 
 
-def _sign_in() -> Any:
+def sign_in() -> Any:
+    """The credential of whoever is signed in to Azure on this machine.
+
+    Raises:
+        ConfigError: the extra that finds it is not installed.
+    """
     try:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415  an extra, slow to import
     except ImportError:
@@ -156,14 +197,10 @@ def _sign_in() -> Any:
     return DefaultAzureCredential(exclude_interactive_browser_credential=True)
 
 
-def _account(endpoint: str) -> str:
+def account_of(endpoint: str) -> str:
+    """The account's name in its URL, an emulator's included."""
     parts = urlsplit(endpoint)
     return parts.path.strip("/") or (parts.hostname or "").partition(".")[0]
-
-
-def _connection_string(text: str) -> dict[str, str]:
-    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _path(text: str) -> Path | None:

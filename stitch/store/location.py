@@ -95,6 +95,13 @@ def parse_location(url: str, *, windows: bool | None = None) -> Location:
     return Location("folder", folder=Path(text).expanduser())
 
 
+def connection_fields(environment: Mapping[str, str]) -> dict[str, str]:
+    """The fields of AZURE_STORAGE_CONNECTION_STRING, its key included; empty where there is none."""
+    text = environment.get("AZURE_STORAGE_CONNECTION_STRING", "")
+    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 def _is_drive_or_share(text: str) -> bool:
     return bool(re.match(r"[A-Za-z]:[\\/]", text)) or text.startswith("\\\\")
 

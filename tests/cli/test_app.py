@@ -14,7 +14,7 @@ from stitch.errors import ConfigError, HookFailed, StoreUnavailable
 from stitch.version import __version__
 from tests.cli.federation import Federation
 
-VERBS = ("init", "setup", "doctor", "run", "step", "try", "status", "log", "demo")
+VERBS = ("init", "setup", "doctor", "provision", "run", "step", "try", "status", "log", "demo")
 
 
 def call(*args: str) -> int:

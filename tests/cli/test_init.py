@@ -265,3 +265,17 @@ def test_it_works_as_a_wheel_lays_it_out(tmp_path: Path) -> None:
 
 def test_a_checkout_uses_the_templates_at_its_top() -> None:
     assert templates_dir() == ROOT / "templates"
+
+
+def test_git_ignores_what_is_private_or_holds_a_token(tmp_path: Path) -> None:
+    assert init("icu", *ASKED) == 0
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path / "icu", check=True)
+    private = [".env", ".env.txt", "config/config.json", "kits/nu.env", "kits/nu.md", "data/x.parquet"]
+    done = subprocess.run(
+        ["git", "check-ignore", *private],
+        cwd=tmp_path / "icu",
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.stdout.split() == private
