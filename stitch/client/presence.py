@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stitch import layout
 from stitch.client.actor import Actor
 from stitch.client.seat import Seat
-from stitch.errors import LaneLost
+from stitch.errors import LaneLost, ProtocolError
 from stitch.layout import What
 from stitch.version import __version__
 from stitch.wire import Join
@@ -32,9 +32,11 @@ class Presence(Actor):
         for entry in self.lanes.list(f"{self.lane}/join/"):
             key = layout.parse(entry.key)
             newest = max(newest, key.number) if key is not None and key.what is What.JOIN else newest
-        while newest and (stored := self.documents.read(layout.join(self.site, newest), Join)):
-            if all(getattr(stored.doc, name) == value for name, value in fields.items()):
-                return
+        while newest and self.documents.exists(layout.join(self.site, newest)):
+            with contextlib.suppress(ProtocolError):  # one that cannot be read says nothing of us
+                stored = self.documents.read(layout.join(self.site, newest), Join)
+                if stored and all(getattr(stored.doc, name) == value for name, value in fields.items()):
+                    return
             newest += 1
         doc = Join.make(created_at=self.clock.now(), **fields)
         self.told(self.documents.create(layout.join(self.site, max(newest, 1)), doc))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from stitch import layout
 from stitch.client.site import SiteVerbs
-from stitch.errors import ConfigError, DigestMismatch
+from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL
 from stitch.mirror import Sealed
 from stitch.rounds import RoundState
@@ -144,9 +145,10 @@ class RecordVerbs(SiteVerbs):
             done: the end marker, once there is one.
         """
         path = layout.orchestration()
-        there = self._orchestration
-        if there is None and self.documents.exists(path):
-            there = self.documents.read(path, Orchestration)
+        there, seen = self._orchestration, None
+        if there is None and (seen := self.documents.version(path)) is not None:
+            with contextlib.suppress(ProtocolError):  # a hint that cannot be read is written over
+                there = self.documents.read(path, Orchestration)
         current = view.current_pass(done)
         if there is not None and (there.doc.current_pass > current or _complete(there.doc) > bool(done)):
             return
@@ -171,7 +173,7 @@ class RecordVerbs(SiteVerbs):
         )
         if there is None or not doc.agrees(there.doc):
             # None after a conflict: a rival lead published; the next turn reads what it said.
-            there = self.documents.replace(path, doc, etag=there.entry.etag if there else None)
+            there = self.documents.replace(path, doc, etag=there.entry.etag if there else seen)
         self._orchestration = there
 
     def _term(self, there: Stored[Orchestration] | None) -> int:
