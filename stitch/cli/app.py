@@ -8,11 +8,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from stitch.cli.carry import carry
 from stitch.cli.crash import complain, report_crash
 from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
 from stitch.cli.init import init
 from stitch.cli.log import log
+from stitch.cli.outbox import outbox
 from stitch.cli.run import run
 from stitch.cli.setup import setup
 from stitch.cli.status import status
@@ -62,6 +64,8 @@ for _name, _verb in (
     ("log", log),
 ):
     app.command(_name)(_verb)
+app.add_typer(outbox, name="outbox")
+app.add_typer(carry, name="carry")
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -12,10 +12,10 @@ from pathlib import Path
 from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
-from stitch.client.rebuild import rebuild
-from stitch.errors import DiskError, EgressRefused, HookError, ProtocolError, StoreError
+from stitch.client.rebuild import published, rebuild, report_published
+from stitch.errors import BadDocument, DiskError, EgressRefused, HookError, ProtocolError, StoreError
 from stitch.files import disk
-from stitch.layout import Event, PassRef, What
+from stitch.layout import Event, PassRef
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import Turn
 from stitch.sync.egress import check_counts, narrow
@@ -23,6 +23,7 @@ from stitch.sync.lease import Holder
 from stitch.sync.status import Status
 from stitch.wire import MAX_BYTES, Done, Orchestration
 
+REVIEW = "`clif-stitch outbox show`, then approve or refuse"
 QUIET_POLLS = 10
 """A waiting site looks at orchestration alone, and every tenth time at the files that count."""
 
@@ -40,6 +41,7 @@ class Local:
         self._seen = ""
         self._wanted: tuple[object, ...] = ()
         self._begun = False  # whether the manifest was there and ours, at the last tenth look
+        self._held: Sealed | None = None  # what waits for a person
         self._settled = -1  # our newest pass that is known to be published and reported
 
     def step(self) -> Turn:
@@ -50,8 +52,10 @@ class Local:
             LaneLost: another process works for this site now.
             StoreError, ProtocolError: as they come; the next turn begins afresh.
         """
-        if self._waiting is not None and self._nothing_new():
+        decided = self._held is not None and not self.client.outbox.waits(self._held)
+        if self._waiting is not None and not decided and self._nothing_new():
             return self._waiting
+        self._held = None
         turn = self._look()
         self._waiting = turn if turn.state == "waiting" else None
         return turn
@@ -62,7 +66,10 @@ class Local:
         What the lead says of other sites changes often and is no news to this one.
         """
         self._quiet += 1
-        got = self.client.lanes.read(layout.orchestration(), limit=MAX_BYTES, unless=self._seen)
+        try:
+            got = self.client.lanes.read(layout.orchestration(), limit=MAX_BYTES, unless=self._seen)
+        except BadDocument:  # too large to be one: it is a hint, and the files that count are looked at
+            return False
         if got is not None and got[0].etag != self._seen:
             self._seen = got[0].etag
             wanted = _wanted(got[1])
@@ -105,10 +112,20 @@ class Local:
         if sealed is None and client.passes.stat_seal(ref) is not None:
             status = client.adopt_site_pass(ref.number)
         elif sealed is not None:
-            status = client.publish_site_pass(sealed)
+            return self._send(sealed)
         else:
             return self._train_from(newest, ref)
         return self._after(ref.number, status)
+
+    def _send(self, sealed: Sealed) -> Turn:
+        """Publish, or wait for the person who must see it first."""
+        number = sealed.ref.number
+        status = self.client.publish_site_pass(sealed)
+        if status is not Status.HELD:
+            return self._after(number, status)
+        self._held = sealed
+        self.client.seat(self.client.lane).tell("waiting", number)
+        return Turn("waiting", f"pass {number} is held for review: {REVIEW}", number)
 
     def _after(self, pass_id: int, status: Status) -> Turn:
         if status not in (Status.UPLOADED, Status.ALREADY_SYNCED):
@@ -125,7 +142,7 @@ class Local:
             return Turn("waiting", f"global {newest} is not whole in the store yet", newest)
         if base.seal.final:
             return self._finish(newest, None)
-        return self._after(ref.number, client.publish_site_pass(self._train(ref, base)))
+        return self._send(self._train(ref, base))
 
     def _wait(self, pass_id: int) -> Turn:
         self.client.seat(self.client.lane).tell("waiting", pass_id)
@@ -139,7 +156,7 @@ class Local:
             return
         client = self.client
         client.join()
-        there = self._published()
+        there = published(client)
         for ref in client.mirror.passes(client.lane):
             if ref.number < wanted and ref not in there and client.passes.stat_seal(ref) is None:
                 aside = client.mirror.set_aside(ref)
@@ -148,24 +165,12 @@ class Local:
         rebuild(client, client.lane, below=wanted)
         self._prepared = True
 
-    def _published(self) -> set[PassRef]:
-        """This lane's sealed passes in the store, as far as a list shows."""
-        keys = (layout.parse(entry.key) for entry in self.client.lanes.list(f"{self.client.lane}/pass_"))
-        return {key.ref for key in keys if key is not None and key.ref and key.what is What.SEAL}
-
     def _settle(self, newest: int) -> None:
         """Report what is published and was not reported by whoever died then: seals imply `completed`."""
         client = self.client
         if newest <= self._settled:
             return
-        reported = client.events.completed()
-        for ref in sorted(self._published()):
-            stored = client.passes.read_seal(ref) if ref.number not in reported else None
-            if stored is not None:
-                client.report(stored.doc)
-                client.journal.note(
-                    client.lane, "repair", text=f"reported pass {ref.number}", pass_id=ref.number
-                )
+        report_published(client, upto=newest + 1)
         self._settled = newest
 
     # -- training --------------------------------------------------------------------------------
@@ -219,7 +224,7 @@ class Local:
     def _failed(self, ref: PassRef, error: HookError | EgressRefused | DiskError, *, attempt: int) -> None:
         client = self.client
         hook = error if isinstance(error, HookError) else None
-        told = client.settings.egress.error_messages
+        told = client.settings.egress.error_messages and not client.settings.egress.reviewed
         client.trail.last_error(
             error,
             pass_id=ref.number,
@@ -262,7 +267,9 @@ class Local:
     def _evaluate(self, sealed: Sealed) -> None:
         client = self.client
         spec, number = client.settings.hooks.evaluate, sealed.ref.number
-        if spec is None or client.events.has(number, Event.EVALUATED, attempt=1):
+        if spec is None or client.settings.egress.reviewed:
+            return  # under review no number leaves that nobody saw, and a score that stays helps nobody
+        if client.events.has(number, Event.EVALUATED, attempt=1):
             return
         stage = client.stage(PassRef(number, client.site, 1))
         call = evaluate_call(client.settings, stage, spec=spec, model=sealed.model, pass_id=number)
