@@ -63,7 +63,7 @@ class Lookout:
         settings = self._settings
         if not settings.egress.reviewed:
             return seen
-        held = Outbox(settings, Mirror(settings.mirror_dir), self._clock).held()
+        held = Outbox(settings, Mirror(settings.mirror_dir), clock=self._clock).held()
         if not held:
             return seen
         line = f"pass {held[-1].ref.number} is held for review: clif-stitch outbox show"

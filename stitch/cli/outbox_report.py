@@ -22,7 +22,7 @@ KIND = "stitch.outbox/1"
 def outbox_here() -> tuple[Outbox, Settings]:
     """The outbox of the project in the current folder; no store is asked."""
     settings = settings_here(stores=False)
-    return Outbox(settings, Mirror(settings.mirror_dir), SystemClock()), settings
+    return Outbox(settings, Mirror(settings.mirror_dir), clock=SystemClock()), settings
 
 
 def listing(box: Outbox, settings: Settings, *, passes: Sequence[Sealed]) -> str:

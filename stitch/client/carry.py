@@ -100,7 +100,7 @@ class Carrier:
             StoreError: the store cannot be read.
         """
         carried = Carried(GLOBAL if self._is_the_real_store() else self._own)
-        here = CarryList.in_folder(folder, self._lanes.run_id, carried.lane)
+        here = CarryList.in_folder(folder, self._lanes.run_id, lane=carried.lane)
         gone = CarryList(self._memory(carried.lane), self._lanes.run_id)
         known = {} if everything else gone.read()
         listed = {path: digest for path, digest in here.read().items() if here.place(path).is_file()}
@@ -131,7 +131,7 @@ class Carrier:
         """
         real = self._is_the_real_store()
         carried = Carried(self._own if real else GLOBAL)
-        here = CarryList.in_folder(folder, self._lanes.run_id, carried.lane)
+        here = CarryList.in_folder(folder, self._lanes.run_id, lane=carried.lane)
         wanted = here.read()
         if not wanted:
             raise ConfigError(

@@ -46,7 +46,7 @@ class CarryList:
     run_id: str
 
     @classmethod
-    def in_folder(cls, folder: Path, run_id: str, lane: str) -> CarryList:
+    def in_folder(cls, folder: Path, run_id: str, *, lane: str) -> CarryList:
         """The list of a lane in a folder that is carried."""
         return cls(folder / f"{run_id}.{lane.replace('/', '-')}.sha256", run_id)
 

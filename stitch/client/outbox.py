@@ -45,7 +45,7 @@ class Outbox:
         clock: dates an approval, for people.
     """
 
-    def __init__(self, settings: Settings, mirror: Mirror, clock: Clock) -> None:
+    def __init__(self, settings: Settings, mirror: Mirror, *, clock: Clock) -> None:
         self._settings = settings
         self._mirror = mirror
         self._clock = clock

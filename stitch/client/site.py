@@ -179,7 +179,7 @@ class SiteVerbs(Presence):
     @property
     def outbox(self) -> Outbox:
         """What waits for a person before it leaves."""
-        return Outbox(self.settings, self.mirror, self.clock)
+        return Outbox(self.settings, self.mirror, clock=self.clock)
 
     def push_local_model(self, pass_id: int, metrics: Mapping[str, Any] | None = None) -> Status:
         """Seal the model at `model_path(pass_id)` and publish it; a sealed pass is pushed as it is.
