@@ -102,16 +102,20 @@ class Carrier:
         carried = Carried(GLOBAL if self._is_the_real_store() else self._own)
         here = CarryList.in_folder(folder, self._lanes.run_id, lane=carried.lane)
         gone = CarryList(self._memory(carried.lane), self._lanes.run_id)
-        known = {} if everything else gone.read()
-        listed = {path: digest for path, digest in here.read().items() if here.place(path).is_file()}
-        before = known | listed
+        known = {} if everything else self._old(gone)
+        # A list that came back on a stick is believed as far as we wrote it ourselves.
+        listed = {
+            path: digest
+            for path, digest in self._old(here).items()
+            if known.get(path) == digest and here.place(path).is_file()
+        }
         entries = {entry.key: entry for entry in self._lanes.list(f"{carried.lane}/")}
         for path, key in in_order(entries, carried.lane):
-            if not key.replaced and path in before:
+            if not key.replaced and path in known:
                 carried.already += 1
             elif self._is_whole(path, key, entries=entries, carried=carried):
                 digest = self._fetch(path, key, to=here.place(path), carried=carried)
-                if digest and before.get(path) == digest:
+                if digest and known.get(path) == digest and path in listed:
                     carried.already += 1
                 elif digest:
                     carried.moved.append(path)
@@ -151,6 +155,13 @@ class Carrier:
                 carried.moved.append(path)
                 self._tell(path)
         return carried
+
+    def _old(self, here: CarryList) -> dict[str, str]:
+        """What a list says; one that was cut or damaged is written anew."""
+        try:
+            return here.read()
+        except BadDocument:
+            return {}
 
     def _is_the_real_store(self) -> bool:
         """The lead's lease is never carried: where it lies, the lead itself writes."""
@@ -263,7 +274,8 @@ class _Bringing:
 
     def _refused(self, path: str, key: Key, *, file: Path, digest: str) -> str:
         """Why a file of the folder may not be used at all; "" when it may."""
-        if file.is_symlink() or not file.is_file():
+        on_the_way = [file, *list(file.parents)[: len(path.split("/"))]]
+        if any(one.is_symlink() for one in on_the_way) or not file.is_file():
             return "it is not in the folder"
         limit = self.settings.transfer.max_bytes if key.digest else MAX_BYTES
         if file.stat().st_size > limit:

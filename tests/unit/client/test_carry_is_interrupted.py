@@ -137,3 +137,16 @@ def test_settings_of_the_real_store_tell_which_way_each_lane_goes(trip: Trip) ->
     assert trip.lane(trip.island, "global") == trip.lane(trip.real, "global")
     assert not (trip.island / RUN_ID / "global/lease").exists()
     assert isinstance(trip.federation.settings("nu"), Settings)
+
+
+def test_a_stick_that_came_back_altered_is_not_believed(trip: Trip) -> None:
+    """Its list claims that a file is there already; only what this machine wrote itself counts."""
+    trip.carrier(trip.island).out(trip.stick)
+    (listed,) = trip.stick.glob("*.sha256")
+    whole = listed.read_bytes()
+    listed.write_bytes(whole.replace(b"0", b"1").replace(b"trial/sites", b"trial/../sites"))
+    trip.carrier(trip.island).out(trip.stick, everything=True)
+    assert listed.read_bytes() == whole
+    listed.write_bytes(b"cut short")
+    trip.carrier(trip.island).out(trip.stick, everything=True)
+    assert listed.read_bytes() == whole
