@@ -58,5 +58,5 @@ def conclude(carried: Carried, folder: Path, *, into: str) -> None:
     if carried.damaged:
         raise DigestMismatch(
             f"{len(carried.damaged)} files could not be used; the first: {carried.damaged[0]}",
-            hint=f"Run `clif-stitch carry out --all` again, copy {folder.name} anew, and repeat this command.",
+            hint=f"Run `clif-stitch carry out --all`, copy {folder.name} anew, and repeat this command.",
         )
