@@ -21,14 +21,15 @@ DIGEST_CHARS = 12
 """How much of a SHA-256 a stored name carries: enough to tell any two models of one run apart."""
 
 _SITE = r"(?=[a-z0-9-]{1,40}(?![a-z0-9-]))[a-z](?:-?[a-z0-9])*"
-_NUMBER = r"(?:[0-9]{3}|[1-9][0-9]{3,})"  # not \d, which is also the digits of every other script
-_SERIAL = r"(?:[0-9]{4}|[1-9][0-9]{4,})"
+# Not \d, which is also the digits of every other script; and never so long that it is a number no more.
+_NUMBER = r"(?:[0-9]{3}|[1-9][0-9]{3,17})"
+_SERIAL = r"(?:[0-9]{4}|[1-9][0-9]{4,17})"
 _DIGEST = rf"[0-9a-f]{{{DIGEST_CHARS}}}"
 _WORD = r"(?!(?:model|metrics)\.)[a-z][a-z0-9_]{0,31}"  # a mirror drops the digest: no second seal
 _EXT = r"[a-z0-9]{1,16}"
 _LANE = rf"(?P<lane>global|sites/{_SITE})"
-_FOLDER = rf"(?P<folder>{_LANE}/pass_(?P<n>{_NUMBER})(?:\.a(?P<r>[1-9][0-9]*))?)"
-_EVENT = r"(?P<name>started|completed|failed|evaluated)(?:\.(?P<t>[2-9]|[1-9][0-9]+))?"
+_FOLDER = rf"(?P<folder>{_LANE}/pass_(?P<n>{_NUMBER})(?:\.a(?P<r>[1-9][0-9]{{0,17}}))?)"
+_EVENT = r"(?P<name>started|completed|failed|evaluated)(?:\.(?P<t>[2-9]|[1-9][0-9]{1,17}))?"
 
 
 class What(StrEnum):
@@ -219,8 +220,11 @@ _PATTERNS: tuple[tuple[What, re.Pattern[str]], ...] = tuple(
         (What.ROSTER, rf"(?P<lane>global)/roster/(?P<n>{_SERIAL})\.json"),
         (What.JOIN, rf"(?P<lane>sites/{_SITE})/join/(?P<n>{_SERIAL})\.json"),
         (What.TERM, rf"{_LANE}/lease/term-(?P<n>{_SERIAL})\.json"),
-        (What.VERDICT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9][0-9]*)\.json"),
-        (What.ABORT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9][0-9]*)\.aborted\.json"),
+        (What.VERDICT, rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9][0-9]{{0,17}})\.json"),
+        (
+            What.ABORT,
+            rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9][0-9]{{0,17}})\.aborted\.json",
+        ),
         (What.EVENT, rf"(?P<lane>sites/{_SITE})/events/pass_(?P<n>{_NUMBER})\.{_EVENT}\.json"),
         (What.SEAL, rf"{_FOLDER}/metrics\.json"),
         (What.MODEL, rf"{_FOLDER}/model\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),

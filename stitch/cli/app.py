@@ -9,12 +9,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from stitch.cli.audit import audit
+from stitch.cli.carry import carry
 from stitch.cli.crash import complain, report_crash
 from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
 from stitch.cli.end import end
 from stitch.cli.init import init
 from stitch.cli.log import log
+from stitch.cli.outbox import outbox
 from stitch.cli.provision import provision
 from stitch.cli.replay import replay
 from stitch.cli.run import run
@@ -74,6 +76,8 @@ for _name, _verb in (
 ):
     app.command(_name)(_verb)
 app.add_typer(sites, name="sites")
+app.add_typer(outbox, name="outbox")
+app.add_typer(carry, name="carry")
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

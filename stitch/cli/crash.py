@@ -20,6 +20,7 @@ LAST = "last_error.txt"
 """The traceback of the last error that ended a command here; a hook's is in its `last_error.json`."""
 
 _INTERNAL = 70
+_LONGEST = 2000
 
 
 def complain(error: StitchError) -> None:
@@ -71,4 +72,10 @@ def _traceback(error: Exception) -> str:
 
 
 def _line(text: str) -> str:
-    return redact(" ".join(text.split())).encode("ascii", "backslashreplace").decode("ascii")
+    """One line that a terminal can take: what a document says may hold its control sequences."""
+    whole = redact(" ".join(text.split()))[:_LONGEST]
+    return (
+        "".join(c if c.isprintable() else "?" for c in whole)
+        .encode("ascii", "backslashreplace")
+        .decode("ascii")
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from rich.console import Console
 from rich.live import Live
@@ -10,9 +11,11 @@ from rich.live import Live
 from stitch import layout
 from stitch.cli.project import shown
 from stitch.cli.sources import store_lanes
+from stitch.client.outbox import Outbox
 from stitch.clock import Clock
 from stitch.config import Settings
 from stitch.errors import ConfigError, StoreError
+from stitch.mirror import Mirror
 from stitch.store import FolderStore, parse_location
 from stitch.store.lanes import Lanes
 from stitch.views.observe import Observer
@@ -52,7 +55,24 @@ class Lookout:
             if not (self._settings.mirror_dir / layout.GLOBAL).is_dir():
                 raise
             return self._mirror(str(error))
-        return observer.observe()
+        return self._reviewed(observer.observe())
+
+    def _reviewed(self, seen: RunStatus) -> RunStatus:
+        """Say beside this site what waits here for a person: nobody else can know."""
+        settings = self._settings
+        if not settings.egress.reviewed:
+            return seen
+        held = Outbox(settings, Mirror(settings.mirror_dir), clock=self._clock).held()
+        if not held:
+            return seen
+        line = f"pass {held[-1].ref.number} is held for review: clif-stitch outbox show"
+        sites = (
+            replace(site, reason="; ".join(filter(None, (site.reason, line))))
+            if site.site == settings.site
+            else site
+            for site in seen.sites
+        )
+        return replace(seen, sites=tuple(sites))
 
     def _store(self) -> tuple[Lanes, Observer]:
         if self._by_store is None:
@@ -69,7 +89,7 @@ class Lookout:
             lanes = (layout.GLOBAL, *(layout.site_lane(site) for site in self._settings.sites))
             mirror = Lanes(self._settings.run_id, dict.fromkeys(lanes, store), {})
             self._on_mirror = self._observer(mirror, Source("mirror", shown(folder), reason))
-        return self._on_mirror.observe()
+        return self._reviewed(self._on_mirror.observe())
 
     def _observer(self, lanes: Lanes, source: Source) -> Observer:
         return Observer(

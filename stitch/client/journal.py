@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from stitch.clock import Clock
+from stitch.views.words import plain
+
+_LONGEST = 1000
+"""Characters of a note: a line, whatever a document tries to say in it."""
 
 Step = Literal[
     "start",
@@ -90,7 +94,7 @@ class Journal:
         seconds: float = 0.0,
     ) -> None:
         """Tell of one step. A disk that refuses the log never stops the work."""
-        one_line = text.encode("ascii", "replace").decode("ascii").replace("\n", " ").replace("\r", " ")
+        one_line = plain(" ".join(text.split()), most=_LONGEST)  # parts of it may be a stranger's
         note = Note(self._clock.now(), lane, step, one_line, pass_id, done, total, seconds)
         with self._lock:
             if not note.in_flight:

@@ -10,7 +10,7 @@ from stitch import layout
 from stitch.client.begun import Begun
 from stitch.client.commitment import root_of_data
 from stitch.client.seat import Seat
-from stitch.errors import ConfigError, LaneLost, StoreDenied
+from stitch.errors import ConfigError, LaneLost, ProtocolError, StoreDenied
 from stitch.layout import GLOBAL, What
 from stitch.version import __version__
 from stitch.wire import Join
@@ -87,10 +87,19 @@ class Presence(Begun):
         for entry in self.lanes.list(f"{layout.site_lane(site)}/join/"):
             key = layout.parse(entry.key)
             number = max(number, key.number) if key is not None and key.what is What.JOIN else number
-        stored = self.documents.read(layout.join(site, number), Join) if number else None
-        while later := self.documents.read(layout.join(site, number + 1), Join):  # lists may be stale
-            stored, number = later, number + 1
-        return number, stored.doc if stored else None
+        join = self._read_join(site, number) if number else None
+        while self.documents.exists(layout.join(site, number + 1)):  # lists may be stale
+            number += 1
+            join = self._read_join(site, number)
+        return number, join
+
+    def _read_join(self, site: str, number: int) -> Join | None:
+        """A join document; one that cannot be read says nothing of its site."""
+        try:
+            stored = self.documents.read(layout.join(site, number), Join)
+        except ProtocolError:
+            return None
+        return stored.doc if stored else None
 
     def heartbeat(self, pass_id: int | None = None) -> None:
         """Beat once: shows that this site lives.

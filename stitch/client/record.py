@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Any
 
 from stitch import layout
 from stitch.client.site import SiteVerbs
-from stitch.errors import ConfigError, DigestMismatch
+from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL
 from stitch.mirror import Sealed
 from stitch.rounds import Attempt, RoundState
@@ -206,9 +207,10 @@ class RecordVerbs(SiteVerbs):
             done: the end marker, once there is one.
         """
         path = layout.orchestration()
-        there = self._orchestration
-        if there is None and self.documents.exists(path):
-            there = self.documents.read(path, Orchestration)
+        there, seen = self._orchestration, None
+        if there is None and (seen := self.documents.version(path)) is not None:
+            with contextlib.suppress(ProtocolError):  # a hint that cannot be read is written over
+                there = self.documents.read(path, Orchestration)
         if there is not None and _is_ahead(there.doc, view, done=done):
             return
         current = view.current_pass(done)
@@ -234,7 +236,7 @@ class RecordVerbs(SiteVerbs):
         )
         if there is None or not doc.agrees(there.doc):
             # None after a conflict: a rival lead published; the next turn reads what it said.
-            there = self.documents.replace(path, doc, etag=there.entry.etag if there else None)
+            there = self.documents.replace(path, doc, etag=there.entry.etag if there else seen)
         self._orchestration = there
 
     def forget_orchestration(self) -> None:

@@ -10,6 +10,7 @@ from stitch import layout
 from stitch.client.admission import require_fit
 from stitch.client.calls import train_call
 from stitch.client.commitment import commitment
+from stitch.client.outbox import Outbox
 from stitch.client.presence import Presence
 from stitch.errors import ConfigError, HookOutput, ProtocolError
 from stitch.hooks.inline import check_map
@@ -177,6 +178,11 @@ class SiteVerbs(Presence):
 
     # -- up --------------------------------------------------------------------------------------
 
+    @property
+    def outbox(self) -> Outbox:
+        """What waits for a person before it leaves."""
+        return Outbox(self.settings, self.mirror, clock=self.clock)
+
     def push_local_model(self, pass_id: int, metrics: Mapping[str, Any] | None = None) -> Status:
         """Seal the model at `model_path(pass_id)` and publish it; a sealed pass is pushed as it is.
 
@@ -259,8 +265,13 @@ class SiteVerbs(Presence):
         }
 
     def publish_site_pass(self, sealed: Sealed) -> Status:
-        """Push a sealed pass and report it back; adopts the seal that is there already."""
+        """Push a sealed pass and report it back; adopts the seal that is there already.
+
+        HELD where a person must look at it first and did not yet: nothing was sent.
+        """
         number = sealed.ref.number
+        if self.outbox.holds(sealed) and self.passes.stat_seal(sealed.ref) is None:
+            return Status.HELD
         seat = self.seats.get(self.lane)
         begun = self.clock.monotonic()
         status = self.passes.push(

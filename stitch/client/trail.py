@@ -41,3 +41,9 @@ class Trail:
         with contextlib.suppress(OSError):
             text = json.dumps(record, indent=2, ensure_ascii=False)
             write_file(self.runs_dir / "last_error.json", text.encode("utf-8", "replace"), durable=False)
+
+
+def own_words(error: StitchError) -> str:
+    """What the hook itself said, the last line of its traceback: leaves only by opt-in (law 8)."""
+    lines = error.detail.strip().splitlines() if isinstance(error, HookError) else []
+    return (lines[-1] if lines else str(error))[:500]

@@ -74,7 +74,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         policy=policy_of(toml.policy, sites=len(sites), file=FILE),
         transfer=Transfer(**toml.transfer.model_dump(exclude_unset=True)),
         hooks=_hooks(toml.hooks),
-        egress=_egress(toml),
+        egress=_egress(toml, file),
         integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
         pins=read_pins(toml.pins, where=f"{FILE}: [pins]"),
         store=_store(root, toml),
@@ -136,8 +136,17 @@ def _spec(value: str | list[str]) -> HookSpec:
     return value if isinstance(value, str) else tuple(value)
 
 
-def _egress(toml: StitchFile) -> Egress:
+def _egress(toml: StitchFile, file: SiteFile) -> Egress:
+    """What may leave; of the two outboxes the stricter one: a site can add a review, and not waive one."""
     given = toml.egress.model_dump(exclude_unset=True)
+    own = file.known.get("outbox", "direct")
+    if own not in ("direct", "review"):
+        raise ConfigError(
+            f'{file.name}: \'outbox\' is {own[:40]!r}, wanted "review" or "direct"',
+            hint='Write "outbox": "review" to look at every pass before it leaves.',
+        )
+    if own == "review":
+        given["outbox"] = own
     if "metrics" in given:
         given["metrics"] = tuple(given["metrics"])
     return Egress(**given)

@@ -108,6 +108,7 @@ class EgressTable(_Table):
     metrics: list[str] | None = Field(default=None, description="a list of metric names")
     min_n: Count | None = Field(default=None, description="a whole number, 0 or more")
     error_messages: bool | None = Field(default=None, description="true or false")
+    outbox: Literal["direct", "review"] | None = Field(default=None, description='"direct" or "review"')
 
 
 class IntegrityTable(_Table):

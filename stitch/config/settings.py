@@ -83,11 +83,18 @@ class Egress:
         metrics: names that may leave; None allows every finite number the hook returns.
         min_n: a pass with fewer samples (and more than zero) is refused.
         error_messages: publish the hook's own exception message in failed events.
+        outbox: "direct" sends a sealed pass at once; "review" holds it until a person approved it.
     """
 
     metrics: tuple[str, ...] | None = None
     min_n: int = 10
     error_messages: bool = False
+    outbox: str = "direct"
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether a person looks at every pass first; nothing else that holds numbers leaves then."""
+        return self.outbox == "review"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "filetype": ("filetype", "file_type"),
     "timezone": ("timezone",),
     "output_directory": ("output_directory",),
+    "outbox": ("outbox",),
 }
 _PATH_KEYS = ("data_directory", "output_directory")
 _BACKSLASHES = "In JSON a backslash starts an escape: write the path with / or with doubled backslashes"

@@ -9,7 +9,14 @@ from datetime import datetime
 from stitch.client import Client
 from stitch.client.admission import admit
 from stitch.client.watch import Ready
-from stitch.errors import CommitmentMismatch, ProtocolError, QuorumNotReached, RoundError
+from stitch.errors import (
+    CommitmentMismatch,
+    DiskError,
+    ProtocolError,
+    QuorumNotReached,
+    RoundError,
+    StoreError,
+)
 from stitch.layout import GLOBAL, PassRef
 from stitch.loops.round import Round
 from stitch.mirror import Sealed
@@ -36,6 +43,7 @@ class _Look:
 
     ready: Ready
     unready: dict[str, str] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
     admitted: list[Sealed] = field(default_factory=list)
 
 
@@ -101,7 +109,7 @@ class Closing:
             started=started,
             ready={now.attempt.ref(site): now.base.ref.number for site in usable},
             excluded=now.rejected,
-            unreadable=frozenset(look.ready.unreadable) | frozenset(client.watch.unlisted()),
+            unreadable=frozenset({*look.ready.unreadable, *client.watch.unlisted(), *look.unknown}),
             aborts=self._aborts,
             opened_at=now.opened_at,
             last_global_at=now.opened_at,
@@ -141,6 +149,11 @@ class Closing:
                 sealed, trouble = None, f"the pass of {site} is rejected: {error} ({error.hint})"
                 if self._policy.timed:
                     now.rejected[site] = str(error)
+            except DiskError:
+                raise  # our own disk, not the site's store
+            except StoreError as error:  # law 7: unknown, and no reason to hold up the others
+                sealed, trouble = None, f"the pass of {site} cannot be read: {error}"
+                look.unknown.add(site)
             if sealed is not None:
                 look.admitted.append(sealed)
                 continue

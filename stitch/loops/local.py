@@ -13,8 +13,10 @@ from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import evaluate_call, train_call
 from stitch.client.ended import RunEnded, check_end, run_hook
-from stitch.client.rebuild import rebuild
+from stitch.client.rebuild import published, rebuild, report_published
+from stitch.client.trail import own_words
 from stitch.errors import (
+    BadDocument,
     CommitmentMismatch,
     DiskError,
     EgressRefused,
@@ -25,7 +27,7 @@ from stitch.errors import (
     StoreError,
 )
 from stitch.files import disk
-from stitch.layout import Event, PassRef, What
+from stitch.layout import Event, PassRef
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import Attempt, Turn
 from stitch.sync.egress import check_counts, narrow
@@ -35,6 +37,7 @@ from stitch.wire import MAX_BYTES, Done, Orchestration
 FAILURES = (HookError, EgressRefused, DiskError, PinMismatch, CommitmentMismatch)
 """What ends a training attempt with a `failed` event."""
 
+REVIEW = "`clif-stitch outbox show`, then approve or refuse"
 QUIET_POLLS = 10
 """A waiting site looks at orchestration alone, and every tenth time at the files that count."""
 
@@ -54,6 +57,7 @@ class Local:
         self._begun = False  # whether the manifest was there and ours, at the last tenth look
         self._settled = -1  # the newest global up to which our passes are known to be reported
         self._published_ref: PassRef | None = None  # our pass that is known to be published and reported
+        self._held: Sealed | None = None  # what waits for a person
 
     def step(self) -> Turn:
         """One turn; returns at once, also when there is nothing to do.
@@ -63,8 +67,10 @@ class Local:
             LaneLost: another process works for this site now.
             StoreError, ProtocolError: as they come; the next turn begins afresh.
         """
-        if self._waiting is not None and self._nothing_new():
+        decided = self._held is not None and not self.client.outbox.waits(self._held)
+        if self._waiting is not None and not decided and self._nothing_new():
             return self._waiting
+        self._held = None
         try:
             turn = self._look()
         except RunEnded:
@@ -78,7 +84,10 @@ class Local:
         What the lead says of other sites changes often and is no news to this one.
         """
         self._quiet += 1
-        got = self.client.lanes.read(layout.orchestration(), limit=MAX_BYTES, unless=self._seen)
+        try:
+            got = self.client.lanes.read(layout.orchestration(), limit=MAX_BYTES, unless=self._seen)
+        except BadDocument:  # too large to be one: it is a hint, and the files that count are looked at
+            return False
         if got is not None and got[0].etag != self._seen:
             self._seen = got[0].etag
             wanted = _wanted(got[1])
@@ -122,10 +131,20 @@ class Local:
         if sealed is None and client.passes.stat_seal(ref) is not None:
             status = client.adopt_site_pass(ref)
         elif sealed is not None:
-            status = client.publish_site_pass(sealed)
+            return self._send(sealed)
         else:
             return self._train_from(newest, attempt)
         return self._after(ref, status)
+
+    def _send(self, sealed: Sealed) -> Turn:
+        """Publish, or wait for the person who must see it first."""
+        number = sealed.ref.number
+        status = self.client.publish_site_pass(sealed)
+        if status is not Status.HELD:
+            return self._after(sealed.ref, status)
+        self._held = sealed
+        self.client.seat(self.client.lane).tell("waiting", number)
+        return Turn("waiting", f"pass {number} is held for review: {REVIEW}", number)
 
     def _after(self, ref: PassRef, status: Status) -> Turn:
         pass_id = ref.number
@@ -147,7 +166,7 @@ class Local:
         idle = self._idle_by_roster(attempt)
         if idle:
             return Turn("waiting", idle, ref.number)
-        return self._after(ref, client.publish_site_pass(self._train(ref, base)))
+        return self._send(self._train(ref, base))
 
     def _wait(self, pass_id: int) -> Turn:
         self.client.seat(self.client.lane).tell("waiting", pass_id)
@@ -173,7 +192,7 @@ class Local:
             return
         client = self.client
         client.join(wanted=wanted)
-        there = self._published()
+        there = published(client)
         for ref in client.mirror.passes(client.lane):
             if ref.number < wanted and ref not in there and client.passes.stat_seal(ref) is None:
                 aside = client.mirror.set_aside(ref)
@@ -182,26 +201,12 @@ class Local:
         rebuild(client, client.lane, below=wanted)
         self._prepared = True
 
-    def _published(self) -> set[PassRef]:
-        """This lane's sealed passes in the store, as far as a list shows."""
-        keys = (layout.parse(entry.key) for entry in self.client.lanes.list(f"{self.client.lane}/pass_"))
-        return {key.ref for key in keys if key is not None and key.ref and key.what is What.SEAL}
-
     def _settle(self, newest: int) -> None:
         """Report what is published and was not reported by whoever died then: seals imply `completed`."""
         client = self.client
         if newest <= self._settled:
             return
-        reported, published = client.events.completed(), self._published()
-        for ref in sorted(published):
-            said = sum(number == ref.number for number, _ in reported)
-            made = sum(other.number == ref.number for other in published)
-            stored = client.passes.read_seal(ref) if said < made else None
-            if stored is not None:
-                client.report(stored.doc)
-                client.journal.note(
-                    client.lane, "repair", text=f"reported pass {ref.number}", pass_id=ref.number
-                )
+        report_published(client, upto=newest + 1)
         self._settled = newest
 
     # -- training --------------------------------------------------------------------------------
@@ -262,7 +267,7 @@ class Local:
     def _failed(self, ref: PassRef, error: StitchError, *, attempt: int) -> None:
         client = self.client
         hook = error if isinstance(error, HookError) else None
-        told = client.settings.egress.error_messages
+        told = client.settings.egress.error_messages and not client.settings.egress.reviewed
         client.trail.last_error(
             error,
             pass_id=ref.number,
@@ -278,7 +283,7 @@ class Local:
                 hook=hook.hook if hook and hook.hook else "train",
                 exception=(hook.kind if hook and hook.kind else type(error).__name__)[:200],
                 where=(hook.where[:200] if hook and hook.where else None),
-                message=_own_words(error) if told else None,
+                message=own_words(error) if told else None,
             )
         except StoreError as trouble:  # it must not hide the hook's own error
             client.journal.note(client.lane, "error", text=f"the failed event was not sent: {trouble}")
@@ -305,7 +310,9 @@ class Local:
     def _evaluate(self, sealed: Sealed) -> None:
         client = self.client
         spec, number = client.settings.hooks.evaluate, sealed.ref.number
-        if spec is None or client.events.has(number, Event.EVALUATED, attempt=1):
+        if spec is None or client.settings.egress.reviewed:
+            return  # under review no number leaves that nobody saw, and a score that stays helps nobody
+        if client.events.has(number, Event.EVALUATED, attempt=1):
             return
         stage = client.stage(PassRef(number, client.site, 1))
         call = evaluate_call(client.settings, stage, spec=spec, model=sealed.model, pass_id=number)
@@ -327,12 +334,6 @@ class Local:
             metrics=narrow(result.metrics, client.settings.egress.metrics),
         )
         client.journal.note(client.lane, "evaluate", text=f"global {number}", pass_id=number)
-
-
-def _own_words(error: StitchError) -> str:
-    """What the hook itself said, the last line of its traceback: leaves only by opt-in (law 8)."""
-    lines = error.detail.strip().splitlines() if isinstance(error, HookError) else []
-    return (lines[-1] if lines else str(error))[:500]
 
 
 def _wanted(data: bytes) -> tuple[object, ...]:

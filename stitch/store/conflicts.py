@@ -25,6 +25,9 @@ _BRACKETED = re.compile(
     r"(?:[ _]?\((?:[^()]*conflict[^()]*|\d{1,3})\)|[ _-]?conflict(?:ed)?[ _-]cop(?:y|ies)\b.*)$",
     re.IGNORECASE,
 )
+_LONGEST = 255
+_COPIES = 32
+"""Names longer than a disk holds, and copies of copies of copies, are somebody's trick and no conflict."""
 _HOSTNAME = re.compile(r"^(?P<stem>.+)-(?P<host>[A-Za-z0-9][A-Za-z0-9-]{1,62})$")
 
 
@@ -36,6 +39,8 @@ def conflict_of(name: str, known: Collection[str]) -> str:
     name) counts only beside the file it copies, because keys may hold dashes of their own.
     """
     folder, slash, base = name.rpartition("/")
+    if len(base) > _LONGEST:
+        return ""
     stem, dot, extension = base.rpartition(".")
     if not dot:
         stem, extension = base, ""
@@ -43,7 +48,9 @@ def conflict_of(name: str, known: Collection[str]) -> str:
     if bracketed:
         return f"{folder}{slash}{bracketed['stem'].rstrip()}{dot}{extension}"
     hostname = _HOSTNAME.match(stem)
-    while hostname:
+    for _ in range(_COPIES):
+        if hostname is None:
+            break
         original = f"{folder}{slash}{hostname['stem']}{dot}{extension}"
         if original in known:
             return original

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -67,6 +69,25 @@ def write_hashed(
         if moved:
             moved(done)
     return digest.hexdigest(), done
+
+
+def is_file(found: os.stat_result) -> bool:
+    """Whether it is a plain file: a folder, pipe or device under a key's name is no key."""
+    return stat.S_ISREG(found.st_mode)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a plain file for reading; whoever may write into a shared folder can put a pipe there.
+
+    Raises:
+        IsADirectoryError: it is no plain file. Opening a pipe would wait for ever.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags)
+    if not is_file(os.fstat(handle)):
+        os.close(handle)
+        raise IsADirectoryError(errno.EISDIR, "no plain file", str(path))
+    return os.fdopen(handle, "rb")
 
 
 def fsync_stream(stream: IO[bytes]) -> None:

@@ -19,6 +19,8 @@ from stitch.store.conflicts import Conflict, find_conflicts
 from stitch.store.disk import (
     chunks,
     fsync_stream,
+    is_file,
+    open_file,
     own_disk,
     part_of,
     replace_file,
@@ -75,10 +77,11 @@ class FolderStore:
         path = self._path(key)
         with share_errors("read", key):
             try:
-                return _entry(key, path.stat())
+                found = path.stat()
             except (FileNotFoundError, NotADirectoryError):
                 self._require_root()
                 return None
+        return _entry(key, found) if is_file(found) else None
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """See `Store.list`; temporary files, dotfiles and desktop leftovers are not keys."""
@@ -100,8 +103,8 @@ class FolderStore:
         reading = share_errors("read", key)
         with reading:
             try:
-                source = path.open("rb")
-            except (FileNotFoundError, NotADirectoryError):
+                source = open_file(path)
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 self._require_root()
                 raise NotFound(f"{key} is not in {self._root}") from None
         with source:
@@ -184,13 +187,16 @@ class FolderStore:
             for item in present:
                 key = f"{folder}/{item.name}" if folder else item.name
                 if item.is_dir():
-                    if key.startswith(prefix) or prefix.startswith(key + "/"):
+                    # A link to a folder above would be walked for ever, one to elsewhere is not the store.
+                    if not item.is_symlink() and (key.startswith(prefix) or prefix.startswith(key + "/")):
                         waiting.append(key)
                 elif key.startswith(prefix):
                     try:
-                        yield key, _entry(key, Path(item.path).stat())
+                        found = Path(item.path).stat()
                     except FileNotFoundError:
                         continue
+                    if is_file(found):
+                        yield key, _entry(key, found)
 
     def _make_folder(self, folder: Path) -> None:
         missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from stitch.errors import AlreadyExists, OutcomeUnknown
+from stitch.errors import AlreadyExists, BadDocument, OutcomeUnknown
 from stitch.mirror import Mirror
 from stitch.store.base import Entry, Match, Mode
 from stitch.store.lanes import Lanes
@@ -51,6 +52,11 @@ class Documents:
     def exists(self, path: str) -> bool:
         """Whether the store has the key now."""
         return self.lanes.stat(path) is not None
+
+    def version(self, path: str) -> str | None:
+        """The etag of what the store has under a key now, readable or not; None when there is nothing."""
+        there = self.lanes.stat(path)
+        return there.etag if there else None
 
     def read(self, path: str, cls: type[D], *, unless: str = "") -> Stored[D] | None:
         """The stored document; None when it is absent, or unchanged since the etag `unless`.
@@ -114,7 +120,9 @@ class Documents:
         try:
             entry = self.lanes.write(path, data, mode=mode)
         except (AlreadyExists, OutcomeUnknown):
-            found = self.lanes.read(path, limit=MAX_BYTES)
+            found = None
+            with contextlib.suppress(BadDocument):  # too large to be ours, so another version
+                found = self.lanes.read(path, limit=MAX_BYTES)
             if found is None or found[1] != data:
                 return None
             entry = found[0]

@@ -164,8 +164,8 @@ class Lease:
             path = layout.heartbeat(self.lane)
             for _ in range(_ROUNDS):
                 if self._beat_etag is None:
-                    found = self._documents.read(path, Heartbeat)
-                    self._beat_etag = found.entry.etag if found else None
+                    there = self._documents.lanes.stat(path)
+                    self._beat_etag = there.etag if there else None
                 beat = self._heartbeat(state, pass_id)
                 stored = self._documents.replace(path, beat, etag=self._beat_etag)
                 if stored is not None:
@@ -206,7 +206,9 @@ class Lease:
     def _holder(self, newest: Stored[Term]) -> Holder | None:
         """Who keeps us from claiming; None when the lane is free for us."""
         term = newest.doc
-        found = self._documents.read(layout.heartbeat(self.lane), Heartbeat)
+        found: Stored[Heartbeat] | None = None
+        with contextlib.suppress(ProtocolError):  # what is no heartbeat shows no life, and is written over
+            found = self._documents.read(layout.heartbeat(self.lane), Heartbeat)
         beat = found if found is not None and found.doc.nonce == term.nonce else None
         released = beat is not None and beat.doc.state == "released"
         # Our own earlier process: its nonce in our mirror, our host, and we hold the file lock.

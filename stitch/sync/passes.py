@@ -121,7 +121,7 @@ class Passes:
         try:
             self._lanes.push(sealed.model, path, mode="create", digest=wanted, progress=progress)
         except (AlreadyExists, OutcomeUnknown):
-            if self._stored_digest(path) != wanted:
+            if self._stored_digest(path, sealed.seal.model_bytes) != wanted:
                 # Law 1: an owner may re-put a digest-named key with bytes that match its name.
                 self._lanes.push(sealed.model, path, mode="replace", digest=wanted, progress=progress)
         except DigestMismatch:
@@ -130,10 +130,10 @@ class Passes:
                 hint="Something else writes into stitch_store/: stop it, then run the same command again.",
             ) from None
 
-    def _stored_digest(self, path: str) -> str | None:
+    def _stored_digest(self, path: str, size: int) -> str | None:
         entry = self._lanes.stat(path)
-        if entry is None:
-            return None
+        if entry is None or entry.size != size:
+            return None  # whatever lies there: not worth fetching, however large it is
         if entry.digest is not None:
             return entry.digest
         to = self._mirror.scratch() / path.rpartition("/")[2]

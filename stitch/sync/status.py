@@ -20,5 +20,7 @@ class Status(StrEnum):
     """The end marker is there, and the wanted pass lies beyond the final one."""
     ALREADY_SYNCED = "already_synced"
     """Both sides have it: skipped."""
+    HELD = "held"
+    """Sealed here and not sent: a person must approve it first (`[egress] outbox = "review"`)."""
     CONFLICT = "conflict"
     """Something else is sealed under that name; nothing was overwritten."""

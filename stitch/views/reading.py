@@ -6,9 +6,9 @@ must show the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -36,6 +36,11 @@ from stitch.wire import (
 )
 
 _READERS = 8
+_LANE_BYTES = 8 * MAX_BYTES
+_LANE_DOCUMENTS = 5000
+"""What is read of one lane, its newest passes first: hundreds of passes of a hundred sites fit."""
+_LINES = 20
+_ONE_EACH = (What.MANIFEST, What.ORCHESTRATION, What.HEARTBEAT, What.DONE)
 KINDS: Mapping[What, type[Document]] = {
     What.MANIFEST: Manifest,
     What.ORCHESTRATION: Orchestration,
@@ -125,7 +130,9 @@ class Reader:
     def read(self, names: Sequence[str]) -> dict[str, LaneFiles]:
         """The files of several lanes, by lane."""
         listings = dict(zip(names, parallel(self._list, names), strict=True))
-        wanted = [found for files in listings.values() for found in _worth_reading(files)]
+        chosen = {lane: _affordable(_worth_reading(files)) for lane, files in listings.items()}
+        listings = {lane: _without(files, chosen[lane][1]) for lane, files in listings.items()}
+        wanted = [found for lane in names for found in chosen[lane][0]]
         outcomes = list(zip(wanted, parallel(self._document, wanted), strict=True))
         return {lane: _joined(files, outcomes) for lane, files in listings.items()}
 
@@ -173,17 +180,36 @@ def parallel(work: Callable[[A], B], items: Sequence[A]) -> list[B]:
         return list(pool.map(work, items))
 
 
-def _worth_reading(files: LaneFiles) -> Iterable[Found]:
-    """The newest of terms, joins, rosters; the newest round's verdicts; events that say more than a name."""
-    for what in (What.MANIFEST, What.ORCHESTRATION, What.HEARTBEAT, What.DONE, What.SEAL):
-        yield from files.of(what)
-    for what in (What.ROSTER, What.JOIN, What.TERM):
-        yield from files.of(what)[-1:]
+def _worth_reading(files: LaneFiles) -> list[Found]:
+    """The newest terms, joins and rosters; the newest round's verdicts; telling events; passes by age."""
+    wanted = [one for what in _ONE_EACH for one in files.of(what)]
+    wanted += [one for what in (What.ROSTER, What.JOIN, What.TERM) for one in files.of(what)[-1:]]
     verdicts = files.of(What.VERDICT)
-    yield from (found for found in verdicts if found.key.number == verdicts[-1].key.number)
+    wanted += [found for found in verdicts if found.key.number == verdicts[-1].key.number]
     events = files.of(What.EVENT)
-    yield from (event for event in events if event.key.name == layout.Event.EVALUATED)
-    yield from [event for event in events if event.key.name == layout.Event.FAILED][-1:]
+    wanted += [event for event in events if event.key.name == layout.Event.FAILED][-1:]
+    scores = [event for event in events if event.key.name == layout.Event.EVALUATED]
+    passes = sorted([*files.of(What.SEAL), *scores], key=lambda found: found.key.number)
+    return [*wanted, *reversed(passes)]
+
+
+def _affordable(wanted: Sequence[Found]) -> tuple[list[Found], int]:
+    """The documents to read, and how many more there are than a run can have in a lane."""
+    taken: list[Found] = []
+    left = _LANE_BYTES
+    for found in wanted:
+        # One that is too large itself is refused unread, and says so in a line of its own.
+        left -= found.entry.size if found.entry.size <= MAX_BYTES else 0
+        if left >= 0 and len(taken) < _LANE_DOCUMENTS:
+            taken.append(found)
+    return taken, len(wanted) - len(taken)
+
+
+def _without(files: LaneFiles, unread: int) -> LaneFiles:
+    if not unread:
+        return files
+    line = f"{files.lane}: {unread} documents too many for one lane were not read"
+    return replace(files, problems=(*files.problems, line))
 
 
 def _joined(files: LaneFiles, outcomes: Sequence[tuple[Found, Found | str]]) -> LaneFiles:
@@ -196,6 +222,8 @@ def _joined(files: LaneFiles, outcomes: Sequence[tuple[Found, Found | str]]) -> 
             problems.append(outcome)
         else:
             found[wanted.entry.key] = outcome
+    if len(problems) > _LINES:
+        problems[_LINES:] = [f"{files.lane}: {len(problems) - _LINES} more documents like these"]
     return LaneFiles(
         files.lane, found, files.sizes, files.conflicts, tuple(problems), listed=files.listed, now=files.now
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Self
@@ -28,7 +29,12 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 32
 """Deeper nesting than this is refused: no document of ours needs more than eight."""
 
-_KIND = re.compile(r"stitch\.([a-z_]+)/([1-9][0-9]*)")
+MAX_VALUES = 100_000
+"""More commas and opening brackets than this are refused: 4 MiB of `[],` would fill 100 MiB of memory."""
+
+_KIND = re.compile(r"stitch\.([a-z_]{1,40})/([1-9][0-9]{0,8})")
+_SHOWN = 120
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _text(value: object) -> object:
@@ -40,7 +46,10 @@ def _text(value: object) -> object:
 def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time needs its zone, as in 2026-01-31T12:00:00Z")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time outside the years 1 to 9999") from None
 
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -89,7 +98,8 @@ class Document(Part):
             UnsupportedKind: a newer major version, or another document.
         """
         raw = _load(data, source)
-        found = _KIND.fullmatch(str(raw.get("kind", "")))
+        kind = raw.get("kind")
+        found = _KIND.fullmatch(kind) if isinstance(kind, str) else None
         if found is None:
             raise BadDocument(f"{source}: no `kind` like stitch.{cls.NAME}/{cls.MAJOR}")
         if found[1] != cls.NAME:
@@ -104,8 +114,8 @@ class Document(Part):
             return cls.model_validate(raw)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "document"
-            raise BadDocument(f"{source}: {where}: {first['msg']}") from None
+            where = ".".join(_shown(part) for part in first["loc"][:8]) or "document"
+            raise BadDocument(f"{source}: {where}: {first['msg'][:_SHOWN]}") from None
 
     def dump(self) -> bytes:
         """The file's bytes: indented for a person's eyes, fields in the documented order."""
@@ -127,10 +137,17 @@ def sha256(data: bytes) -> str:
 def _load(data: bytes, source: str) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
         raise BadDocument(f"{source}: {len(data)} bytes, more than a document may have ({MAX_BYTES})")
+    if data.count(b",") + data.count(b"{") + data.count(b"[") > MAX_VALUES:
+        raise BadDocument(f"{source}: more than {MAX_VALUES} values")
     if _depth(data) > MAX_DEPTH:
         raise BadDocument(f"{source}: nested deeper than {MAX_DEPTH}")
     try:
-        raw = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, object_pairs_hook=_once)
+        text = data.decode("utf-8-sig")
+        raw = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_once)
+        if _ESCAPED_SURROGATE.search(data):
+            json.dumps(raw, ensure_ascii=False).encode("utf-8")  # half a character: no writer could write it
+    except UnicodeEncodeError:
+        raise BadDocument(f"{source}: text with half a character (a lone surrogate)") from None
     except UnicodeDecodeError:
         raise BadDocument(f"{source}: not UTF-8") from None
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
@@ -165,6 +182,19 @@ def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(members):
         raise ValueError("a name is given twice in one object")
     return found
+
+
+def _finite(text: str) -> float:
+    """1e999 would be read as infinity, which no writer could write again."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number beyond what a double holds")
+    return value
+
+
+def _shown(part: object) -> str:
+    """A field's name as far as a line has room for it, and as a terminal can take it."""
+    return str(part)[:_SHOWN].encode("unicode_escape").decode("ascii")[:_SHOWN]
 
 
 def _refuse_constant(name: str) -> float:

@@ -7,11 +7,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from stitch.wire.base import Document, Part, Sha256, SiteId, Time
-from stitch.wire.seal import Count, Number
+from stitch.wire.seal import MAX_COUNT, Count, MetricName, Number
 
 Phase = Literal["initializing", "training", "aggregating", "complete"]
 Liveness = Literal["idle", "training", "aggregating", "waiting", "released"]
 Seconds = Annotated[float, Field(gt=0)]
+Serial = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 
 
 class Manifest(Document):
@@ -60,7 +61,7 @@ class Roster(Document):
     NAME: ClassVar[str] = "roster"
 
     run_id: str
-    number: Annotated[int, Field(ge=1)]
+    number: Serial
     sites: tuple[RosterSite, ...]
     reason: str = ""
     created_at: Time
@@ -86,7 +87,7 @@ class Term(Document):
 
     run_id: str
     lane: str
-    term: Annotated[int, Field(ge=1)]
+    term: Serial
     nonce: str
     host: str
     interval_s: Seconds
@@ -147,14 +148,14 @@ class EventDoc(Document):
     site: SiteId
     pass_id: Count
     event: Literal["started", "completed", "failed", "evaluated"]
-    attempt: Annotated[int, Field(ge=1)]
+    attempt: Serial
     created_at: Time
     base_pass: Count | None = None
     base_sha256: Sha256 | None = None
     dataset_root: Sha256 | None = None
     model_sha256: Sha256 | None = None
     n_samples: Count | None = None
-    metrics: dict[str, Number] | None = None
+    metrics: dict[MetricName, Number] | None = Field(default=None, max_length=64)
     hook: str | None = None
     exception: str | None = None
     where: str | None = None

@@ -8,7 +8,10 @@ from pydantic import Field, StringConstraints
 
 from stitch.wire.base import Document, Part, Sha256, SiteId, Time
 
-Count = Annotated[int, Field(ge=0, strict=True)]
+MAX_COUNT = 2**63 - 1
+"""No count is larger: a longer number is somebody's try to make a sum or a line endless."""
+
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT, strict=True)]
 Number = Annotated[float, Field(strict=True)]
 Lane = Annotated[str, StringConstraints(pattern=r"^(?:global|sites/[a-z](?:-?[a-z0-9])*)$", max_length=46)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}\.[0-9a-f]{12}\.[a-z0-9]{1,16}$")]
@@ -97,7 +100,7 @@ class Seal(Document):
     base_sha256: Sha256 | None
     model_file: FileName
     model_sha256: Sha256
-    model_bytes: Annotated[int, Field(gt=0, strict=True)]
+    model_bytes: Annotated[int, Field(gt=0, le=MAX_COUNT, strict=True)]
     n_samples: Count
     metrics: dict[MetricName, Number] = Field(max_length=64)
     attachments: tuple[Attachment, ...] = ()

@@ -14,7 +14,14 @@ from stitch.errors import ConfigError, HookFailed, StoreUnavailable
 from stitch.version import __version__
 from tests.cli.federation import Federation
 
-VERBS = ("init", "setup", "doctor", "provision", "run", "step", "try", "status", "log", "demo")
+VERBS = (
+    *("init", "setup", "doctor", "provision", "run", "step", "try", "status", "log", "demo", "end", "sites"),
+    *("verify", "audit", "replay", "outbox", "carry"),
+)
+INNER = (
+    *(("outbox", "show"), ("outbox", "approve"), ("outbox", "refuse"), ("carry", "out"), ("carry", "in")),
+    *(("sites", "add"), ("sites", "drop"), ("sites", "pause"), ("sites", "resume"), ("sites", "redo")),
+)
 
 
 def call(*args: str) -> int:
@@ -30,7 +37,7 @@ def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    "words", [(), *((verb,) for verb in VERBS)], ids=lambda words: "".join(words) or "all"
+    "words", [(), *((verb,) for verb in VERBS), *INNER], ids=lambda words: "".join(words) or "all"
 )
 def test_help_is_ascii_and_fits_80_columns(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
