@@ -125,6 +125,13 @@ class GlobalLane:
         seal = self.files.found.get(layout.PassRef(newest).seal) if newest is not None else None
         return seal.entry.modified if seal else None
 
+    def deadline(self) -> datetime | None:
+        """When time alone decides the attempt under way, as published."""
+        word = self.orchestration
+        if word is None or (word.current_pass, word.attempt) != (self.wanted, self.attempt.attempt):
+            return None
+        return word.deadline
+
     def used_of(self, site: str) -> int | None:
         """The site's newest pass that a global was made of."""
         records = (seal.round for seal in self.globals_.values() if seal.round)

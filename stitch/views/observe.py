@@ -150,7 +150,7 @@ def _waiting(run: GlobalLane, sites: Sequence[SiteStatus]) -> Waiting | None:
     since = run.opened_at()
     now = run.files.now
     seconds = max(0.0, (now - since).total_seconds()) if now and since else None
-    return Waiting(missing, since, seconds)
+    return Waiting(missing, since, seconds, run.deadline(), run.attempt.attempt)
 
 
 def _finish(run: GlobalLane, passes: Sequence[PassStatus]) -> Finish | None:

@@ -88,7 +88,10 @@ def _headline(status: RunStatus) -> Text:
         wait = status.waiting
         long = f" ({span(wait.seconds)})" if wait.seconds is not None else ""
         since = f" since {clock_time(wait.since)}{long}" if wait.since else ""
-        return Text(f"lead {status.lead} waits for: {names(wait.sites)}{since}", style="bold")
+        until = f", until {clock_time(wait.deadline)}" if wait.deadline else ""
+        again = f", attempt {wait.attempt + 1}" if wait.attempt else ""
+        line = f"lead {status.lead} waits for: {names(wait.sites)}{since}{until}{again}"
+        return Text(line, style="bold")
     if status.phase == "not begun":
         return Text(f"nothing is in the store yet: the lead {status.lead} has not begun")
     return Text(f"the lead {status.lead} is at work{_lead_age(status.lead_beat)}", style="bold")

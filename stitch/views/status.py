@@ -182,11 +182,17 @@ class PassStatus:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """For whom the lead waits, and since when (the store time of the seal or abort that opened it)."""
+    """For whom the lead waits, and since when (the store time of the seal or abort that opened it).
+
+    `deadline` is the time at which that ends, by the lead's word; null without a deadline. `attempt`
+    counts from 0: how often the round was given up already.
+    """
 
     sites: tuple[str, ...]
     since: datetime | None
     seconds: float | None
+    deadline: datetime | None = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,20 @@ def test_an_attempt_that_was_given_up_means_training_again(tree: Tree) -> None:
     assert tree.observe().phase == "training"
 
 
+def test_a_deadline_is_shown_of_the_attempt_it_was_published_for(tree: Tree) -> None:
+    tree.begin()
+    tree.global_(0)
+    until = tree.clock.now()
+    tree.orchestration(current_pass=1, status={}, deadline=until)
+    waiting = tree.observe().waiting
+    assert waiting is not None
+    assert (waiting.deadline, waiting.attempt) == (until, 0)
+    tree.verdict(1, 0, redo=())
+    waiting = tree.observe().waiting
+    assert waiting is not None
+    assert (waiting.deadline, waiting.attempt) == (None, 1)
+
+
 def test_a_site_that_was_asked_for_a_new_pass_has_not_completed_with_its_old_one(tree: Tree) -> None:
     tree.begin()
     tree.global_(0)
