@@ -144,7 +144,7 @@ class SiteWatch:
             key = layout.parse(entry.key)
             if key is None:
                 continue
-            seen = True
+            seen = seen or key.what is not What.HEARTBEAT
             if key.what is What.HEARTBEAT:
                 beat = self._beat(lane, entry.etag, entry.modified)
             elif key.number == pass_id and key.name == Event.STARTED:
@@ -152,6 +152,8 @@ class SiteWatch:
                 self._note_start(site, entry.modified)
             elif key.number == pass_id and key.name == Event.FAILED:
                 failed = max(failed, key.attempt)
+        if not seen:  # a heartbeat alone is doctor's probe; who works has joined
+            seen = any(True for _ in self.lanes.list(f"{lane}/join/"))
         now = Progress(seen, sealed=None, arriving=False, started=started, failed=failed, failure=None)
         return str(site_state(now, beat, wanted=pass_id, finished=False)[0].value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from stitch.errors import LaneLost, StitchError
+from stitch.errors import LaneLost, StitchError, StoreUnavailable
 from stitch.sync.lease import Lease
 from stitch.wire.documents import Liveness
 
@@ -52,6 +52,8 @@ class Heart:
             return False
         except StitchError as error:
             self._on_trouble(error)
+        except OSError as error:  # a full /tmp must not end the beating
+            self._on_trouble(StoreUnavailable(f"the heartbeat could not be written here: {error}"))
         return True
 
     def _run(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from stitch import layout
 from stitch.client import Client
 from stitch.client.watch import SiteWatch
 from stitch.errors import StoreUnavailable
@@ -19,6 +20,7 @@ from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.testing import FakeClock
 from stitch.testing.lines import Line
+from stitch.wire import Heartbeat
 from tests.unit.loops.actors import Actors, train
 
 SITES = ("mayo", "nu", "rush", "uchicago")
@@ -125,6 +127,18 @@ def watch(before: Callable[[str, str], None], *, readers: int = 8) -> SiteWatch:
     line = Line(MemoryStore(), before)
     lanes = Lanes("trial", {f"sites/{site}": line for site in SITES}, {})
     return SiteWatch(lanes, FakeClock(), heartbeat_minutes=2.0, readers=readers)
+
+
+def test_a_heartbeat_alone_is_a_probe_and_a_join_is_somebody(look: Look) -> None:
+    look.site("nu")
+    probed = layout.heartbeat("sites/uchicago")
+    doc = Heartbeat.make(
+        run_id=look.lead.settings.run_id, lane="sites/uchicago", nonce="probe", term=0, host="h", beat=0,
+        interval_s=60.0, state="released",
+    )  # fmt: skip
+    Lanes(look.lead.settings.run_id, look.lead.lanes.stores, {}).write(probed, doc.dump(), mode="create")
+    status = look.lead.refresh_site_status(1)
+    assert (status["uchicago"], status["nu"]) == ("never seen", "training")
 
 
 def test_the_lead_asks_for_all_seals_at_once() -> None:
