@@ -43,7 +43,7 @@ def who(lane: str) -> str:
 def line(note: Note) -> str:
     """`2026-11-29 18:01:02Z  rush  push  pass 3: 4.2 MB in 0.3 s (14.0 MB/s)`."""
     speed = rate(note.total, note.seconds) if note.total else ""
-    text = plain(note.text) + (f" ({speed})" if speed else "")
+    text = plain(note.text, most=400) + (f" ({speed})" if speed else "")
     return f"{note.at:%Y-%m-%d %H:%M:%SZ}  {who(note.lane)}  {note.step}  {text}"
 
 

@@ -127,11 +127,12 @@ class Closing:
             now.published = news
         client.seat(GLOBAL).tell("waiting", now.number)
         until = "" if decision.until is None else f" until {decision.until:%Y-%m-%d %H:%M:%S} UTC"
-        trouble = "".join(f"; {site} cannot be read: {why}" for site, why in look.ready.unreadable.items())
-        trouble += "".join(f"; {why}" for why in look.unready.values())
-        trouble += "".join(f"; the pass of {site} is rejected: {why}" for site, why in now.rejected.items())
-        why = f"round {now.number}: {decision.why}{until}{trouble}"
-        return Turn("waiting", why, now.number, on=decision.on)
+        told = set(decision.on) and set(decision.on) <= look.unready.keys()  # why says more than for whom
+        parts = [] if told else [decision.why + until]
+        parts += look.unready.values()
+        parts += [f"{site} cannot be read: {why}" for site, why in look.ready.unreadable.items()]
+        parts += [f"the pass of {site} is rejected: {why}" for site, why in now.rejected.items()]
+        return Turn("waiting", f"round {now.number}: {'; '.join(parts)}", now.number, on=decision.on)
 
     def _collect(self, now: Round, refs: Sequence[PassRef], *, look: _Look) -> bool:
         """Pull, verify and admit the inputs before the verdict (law 11); whether all of them can be used.

@@ -37,7 +37,6 @@ from stitch.wire import MAX_BYTES, Done, Orchestration
 FAILURES = (HookError, EgressRefused, DiskError, PinMismatch, CommitmentMismatch)
 """What ends a training attempt with a `failed` event."""
 
-REVIEW = "`clif-stitch outbox show`, then approve or refuse"
 QUIET_POLLS = 10
 """A waiting site looks at orchestration alone, and every tenth time at the files that count."""
 
@@ -144,7 +143,8 @@ class Local:
             return self._after(sealed.ref, status)
         self._held = sealed
         self.client.seat(self.client.lane).tell("waiting", number)
-        return Turn("waiting", f"pass {number} is held for review: {REVIEW}", number)
+        why = f"pass {number} is held for review: `clif-stitch outbox show`, then approve or refuse"
+        return Turn("waiting", why, number)
 
     def _after(self, ref: PassRef, status: Status) -> Turn:
         pass_id = ref.number
