@@ -114,9 +114,8 @@ class Local:
         newest = client.newest_global() if self._begun else -1
         self._prepare(newest + 1)
         if newest < 0:
-            return Turn(
-                "waiting", "waiting for global 0" if self._begun else "the lead has not begun the run"
-            )
+            why = "waiting for global 0" if self._begun else "the lead has not begun the run"
+            return Turn("waiting", why)
         return self._work(newest)
 
     def _work(self, newest: int) -> Turn:
@@ -304,7 +303,7 @@ class Local:
             self._settle(final)
             self._evaluate(sealed)
         early = final is not None and final < client.settings.num_passes
-        why = done.reason if done else ("early_stopped" if early else "completed")
+        why = done.reason if done else "early_stopped" if early else "completed"
         return Turn("done", f"run complete: {why}", final, final_pass=final)
 
     def _evaluate(self, sealed: Sealed) -> None:
