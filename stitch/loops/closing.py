@@ -83,13 +83,19 @@ class Closing:
                 self._client.watch.refresh()
                 look, fresh = _Look(self._client.watch.ready(now.attempt, now.expected)), True
                 continue
-            if self._client.roster().number != now.roster.number:
-                return Turn("acted", "the roster changed", now.number)  # law 11: the newest is named
+            if self._another_roster(now):
+                return Turn("acted", "the roster changed", now.number)
             if isinstance(decision, Abort):
                 return self._abort(now, decision)
             assert isinstance(decision, Close)  # noqa: S101  Done is not a policy's to say
             if self._collect(now, decision.inputs, look=look):
+                if self._another_roster(now):  # pulling may have taken hours
+                    return Turn("acted", "the roster changed", now.number)
                 return self._close(now, decision, look=look)
+
+    def _another_roster(self, now: Round) -> bool:
+        """Whether the verdict would not name the newest roster (law 11)."""
+        return self._client.roster().number != now.roster.number
 
     def _moment(self) -> datetime:
         client = self._client
