@@ -59,6 +59,7 @@ class Closing:
         self._policy = close_policy(client.settings.policy)
         self._aborts = 0
         self._aborted_round = -1
+        self._waited = False  # whether this process has waited for any attempt yet
 
     @property
     def needed(self) -> int:
@@ -122,7 +123,7 @@ class Closing:
         )
 
     def _wait(self, now: Round, decision: Wait, *, look: _Look) -> Turn:
-        client = self._client
+        client, self._waited = self._client, True
         status = client.watch.status(now.expected, ready=look.ready)
         if now.machine.state is RoundState.OPEN and not self._policy.timed:
             started = sum(word in ("training", "completed") for word in status.values())
@@ -217,8 +218,10 @@ class Closing:
         if stored.doc.verdict != "aborted":
             return Turn("acted", "the attempt was closed meanwhile", now.number)
         now.machine.to(RoundState.ABORTED)
-        self._aborts = self._aborts + 1 if self._aborted_round == now.number else 1
-        self._aborted_round = now.number
+        # Law 7: what had run out before this process looked at it is none of its own attempts.
+        before = self._aborts if self._aborted_round == now.number else 0
+        self._aborts = before + 1 if self._waited else before
+        self._aborted_round, self._waited = now.number, True
         client.publish_orchestration(now.view())
         if self._aborts > client.settings.policy.retry_budget:
             raise QuorumNotReached(
