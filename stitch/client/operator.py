@@ -77,10 +77,12 @@ def ask_redo(client: Client, site: str) -> int:
     if number < 1:
         raise RoundError("there is no global yet, so there is no pass to redo", hint="Wait for global 0.")
     roster = client.roster()
-    attempt, verdict = client.attempt_of(number)
-    if site not in roster.expected_in(number, attempt.attempt):
-        raise ConfigError(f"round {number} does not wait for {site}", hint="See: clif-stitch sites")
-    if verdict is None:
+    for _ in range(_TRIES):
+        attempt, verdict = client.attempt_of(number)
+        if site not in roster.expected_in(number, attempt.attempt):
+            raise ConfigError(f"round {number} does not wait for {site}", hint="See: clif-stitch sites")
+        if verdict is not None:
+            break
         reason = f"the lead asked {site} for a new pass"
         stored = client.abort_attempt(attempt, roster, code=REDO_REQUESTED, reason=reason, redo=[site])
         if stored.doc.verdict == "aborted" and site in stored.doc.redo:
@@ -89,6 +91,7 @@ def ask_redo(client: Client, site: str) -> int:
             client.publish_orchestration(LeadView(roster, base, attempt=following.attempt))
             client.forget_orchestration()
             return number
+        # The lead's own process decided first: closed is too late, given up is asked for in the next attempt.
     raise RoundError(
         f"round {number} is closed already",
         hint="Its global is being made: ask for a redo of the next.",
