@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -211,8 +211,10 @@ class RecordVerbs(SiteVerbs):
         if there is None and (seen := self.documents.version(path)) is not None:
             with contextlib.suppress(ProtocolError):  # a hint that cannot be read is written over
                 there = self.documents.read(path, Orchestration)
-        if there is not None and _is_ahead(there.doc, view, done=done):
-            return
+        if there is not None:
+            view = _collecting(there.doc, view)
+            if _is_ahead(there.doc, view, done=done):
+                return
         current = view.current_pass(done)
         doc = Orchestration.make(
             run_id=self.settings.run_id,
@@ -277,6 +279,17 @@ class RecordVerbs(SiteVerbs):
         self.publish_orchestration(LeadView(self.roster(), final_pass, {}), done=done)
         self.journal.note(GLOBAL, "done", text=f"run {self.settings.run_id} ended: {done.reason}")
         return done
+
+
+def _collecting(there: Orchestration, view: LeadView) -> LeadView:
+    """The view, with a state that does not go back: whoever changes the roster knows of no start.
+
+    A site that started may also leave. What else is new in the view must be published all the same.
+    """
+    same = (there.current_pass, there.attempt) == (view.current_pass(None), view.attempt)
+    if same and there.state == RoundState.COLLECTING and view.state is RoundState.OPEN:
+        return replace(view, state=RoundState.COLLECTING)
+    return view
 
 
 def _is_ahead(there: Orchestration, view: LeadView, *, done: Done | None) -> bool:
