@@ -132,7 +132,10 @@ class SiteWatch:
     def _stat(self, site: str) -> datetime | None:
         assert self._round is not None  # noqa: S101  ready() sets it
         entry = self.lanes.stat(self._round.ref(site).seal)
-        return entry.modified if entry else None
+        if entry is None or self.lanes.traits(layout.site_lane(site)).server_time:
+            return entry.modified if entry else None
+        # Law 6: it bears the hour of the site's own machine. One that runs ahead must move no deadline.
+        return min(entry.modified, self.lanes.now(layout.GLOBAL))
 
     def _word(self, site: str) -> str:
         lane = layout.site_lane(site)
