@@ -11,6 +11,9 @@ from stitch.hooks.call import HookCall, HookResult
 from stitch.mirror import Sealed
 from stitch.wire import Done
 
+_PATIENCE_S = 0.5
+"""Seconds that a finished hook waits for a look at the end marker under way; it ends by itself later."""
+
 
 class RunEnded(Exception):
     """The run was ended while a hook worked for it."""
@@ -56,8 +59,8 @@ def run_hook(client: Actor, call: HookCall) -> HookResult:
             raise
         raise RunEnded from None
     finally:
-        finished.set()
-        watcher.join()
+        finished.set()  # a store that hangs must not keep what was trained for hours from its seal
+        watcher.join(_PATIENCE_S)
 
 
 def check_end(done: Done, final: Sealed) -> None:
