@@ -65,16 +65,21 @@ class LatePasses:
         except StoreError:
             return []  # unknown now: the next round looks again
         refs = {key.ref for key in keys if key is not None and key.ref and key.what is What.SEAL}
-        found = (self._read_seal(ref) for ref in sorted(refs, key=_order) if ref.number in lacking)
+        wanted = sorted((ref for ref in refs if ref.number in lacking), key=_order)
+        found = (self._read_seal(ref) for ref in wanted if self._owed(ref))
         return [one for one in found if one is not None]
+
+    def _owed(self, ref: PassRef) -> bool:
+        """Whether its round waited for this pass, and not for a newer one that a redo asked for."""
+        return ref == self._client.attempt_of(ref.number)[0].ref(str(ref.site))
 
     def _read_seal(self, ref: PassRef) -> Input | None:
         try:
             stored = self._client.passes.read_seal(ref)
         except (BadDocument, ProtocolError, StoreError):
             return None  # it cannot be believed, and no round needs it
-        if stored is None:
-            return None
+        if stored is None or stored.doc.base_pass != ref.number - 1:
+            return None  # a site may write anything there; what names no base of its round cannot be told
         sealed = Sealed(ref, stored.doc, stored.data, self._client.mirror.path(ref.folder))
         return input_of(sealed, ref.number)
 
