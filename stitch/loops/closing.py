@@ -24,6 +24,7 @@ from stitch.rounds import (
     Abort,
     Close,
     Code,
+    Reason,
     RoundFiles,
     RoundState,
     RoundView,
@@ -147,7 +148,7 @@ class Closing:
         What is not whole yet is waited for like what is not sealed. What cannot be believed or
         admitted is left out by a quorum; without one only what weighs nothing is left out.
         """
-        look.admitted, good = [], True
+        look.admitted = []
         for ref in refs:
             site = str(ref.site)
             try:
@@ -157,27 +158,49 @@ class Closing:
                 sealed, trouble = None, f"the pass of {site} is rejected: {error} ({error.hint})"
                 if self._policy.timed:
                     now.rejected[site] = str(error)
-            except DiskError:
-                raise  # our own disk, not the site's store
-            except StoreError as error:  # law 7: unknown, and no reason to hold up the others
-                sealed, trouble = None, f"the pass of {site} cannot be read: {error}"
-                look.unknown.add(site)
+            except StoreError as error:
+                sealed, trouble = None, self._unknown(look, site, error=error)
             if sealed is not None:
                 look.admitted.append(sealed)
-                continue
-            good = False
-            look.unready[site] = trouble
-            self._client.watch.forget(site)
-        look.admitted, excluded = admit(look.admitted, self._client)
-        for site, reason in excluded.items():
+            else:
+                self._not_ready(look, site, why=trouble)
+        for site, reason in self._admit(look).items():
             if reason.code is Code.NOT_BOUND:  # law 7: a copied folder may still bring it
-                look.unready[site] = f"the started event of {site} is not there yet"
-                self._client.watch.forget(site)
+                self._not_ready(look, site, why=f"the started event of {site} is not there yet")
             elif reason.code is Code.COMMITMENT and self._client.settings.policy.on_mismatch == "abort":
                 raise self._mismatch(now, site)
             else:
                 now.rejected[site] = reason
-        return good and not excluded
+        return len(look.admitted) == len(refs)
+
+    def _admit(self, look: _Look) -> dict[str, Reason]:
+        """Admit what was pulled, one by one; why others are not admitted."""
+        pulled, look.admitted, excluded = look.admitted, [], dict[str, Reason]()
+        for sealed in pulled:
+            site = str(sealed.ref.site)
+            try:
+                inputs, reasons = admit([sealed], self._client)
+            except StoreError as error:
+                self._not_ready(look, site, why=self._unknown(look, site, error=error))
+                continue
+            look.admitted += inputs
+            excluded |= reasons
+        return excluded
+
+    def _unknown(self, look: _Look, site: str, *, error: StoreError) -> str:
+        """Law 7: what happens to one lane is no reason to hold up the others, or to abort.
+
+        Raises:
+            DiskError: our own disk is the trouble, not the site's store.
+        """
+        if isinstance(error, DiskError):
+            raise error
+        look.unknown.add(site)
+        return f"the pass of {site} cannot be read: {error}"
+
+    def _not_ready(self, look: _Look, site: str, *, why: str) -> None:
+        look.unready[site] = why
+        self._client.watch.forget(site)
 
     def _mismatch(self, now: Round, site: str) -> CommitmentMismatch:
         """End the attempt and ask for a new pass: a broken commitment is never swallowed (RFC-0013, 7)."""
