@@ -11,6 +11,7 @@ from stitch.client.admission import admit
 from stitch.client.watch import Ready
 from stitch.errors import (
     CommitmentMismatch,
+    ConfigError,
     DiskError,
     ProtocolError,
     QuorumNotReached,
@@ -140,7 +141,17 @@ class Closing:
         parts += look.unready.values()
         parts += [f"{site} cannot be read: {why}" for site, why in look.ready.unreadable.items()]
         parts += [f"the pass of {site} is rejected: {why}" for site, why in now.rejected.items()]
-        return Turn("waiting", f"round {now.number}: {'; '.join(parts)}", now.number, on=decision.on)
+        if look.ready.unreadable or look.unreadable:
+            parts += [self._look_for_tokens().removeprefix("; ")]
+        return Turn("waiting", f"round {now.number}: {'; '.join(filter(None, parts))}", now.number, on=decision.on)
+
+    def _look_for_tokens(self) -> str:
+        """One site's token may have been renewed alone; what keeps `.env` from being read, if anything does."""
+        try:
+            self._client.reopen()
+        except ConfigError as error:
+            return f"; {error} ({error.hint})"
+        return ""
 
     def _collect(self, now: Round, refs: Sequence[PassRef], *, look: _Look) -> bool:
         """Pull, verify and admit the inputs before the verdict (law 11); whether all of them can be used.
