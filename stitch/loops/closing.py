@@ -242,6 +242,11 @@ class Closing:
         now.verdict = verdict
         return None
 
+    def _way_out(self, expected: int) -> str:
+        if expected < self._policy.needed:
+            return f"The roster has {expected}: clif-stitch sites add, or resume, a site; then run again."
+        return "Ask these sites what keeps them, then run again: what is sealed still counts."
+
     def _abort(self, now: Round, decision: Abort) -> Turn:
         """Give the attempt up, and the round when the budget is used up; a fresh process tries again."""
         client = self._client
@@ -260,6 +265,6 @@ class Closing:
         if self._aborts > client.settings.policy.retry_budget:
             raise QuorumNotReached(
                 f"round {now.number}: {decision.why}; given up after {self._aborts} attempts",
-                hint="Ask these sites what keeps them, then run again: what is sealed still counts.",
+                hint=self._way_out(len(now.expected)),
             )
         return Turn("acted", f"round {now.number}: attempt {now.attempt.attempt} was given up", now.number)
