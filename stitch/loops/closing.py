@@ -146,7 +146,7 @@ class Closing:
         return Turn("waiting", f"round {now.number}: {'; '.join(filter(None, parts))}", now.number, on=decision.on)
 
     def _look_for_tokens(self) -> str:
-        """One site's token may have been renewed alone; what keeps `.env` from being read, if anything does."""
+        """One site's token may have been renewed alone; says what keeps `.env` from being read."""
         try:
             self._client.reopen()
         except ConfigError as error:

@@ -241,7 +241,7 @@ def test_a_run_begun_again_long_after_the_budget_was_used_tries_once_more(federa
 
 @pytest.mark.xfail(
     strict=True,
-    reason="ask_redo refuses a closed round; the abort marker that the protocol has for this nobody can write",
+    reason="ask_redo refuses a closed round, and nobody can write the abort marker that would reopen it",
     raises=RoundError,
 )
 def test_a_pass_that_no_aggregation_can_use_can_still_be_asked_for_anew(tmp_path: Path) -> None:
