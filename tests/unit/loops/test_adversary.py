@@ -14,7 +14,7 @@ import pytest
 from stitch.client.ended import run_hook
 from stitch.client.operator import ask_redo, change_roster, end_run
 from stitch.config.settings import Integrity
-from stitch.errors import HookFailed, QuorumNotReached, RoundError, StoreDenied
+from stitch.errors import BadDocument, HookFailed, QuorumNotReached, RoundError, StoreDenied
 from stitch.hooks.call import HookCall, HookResult
 from stitch.layout import PassRef
 from stitch.loops import Lead
@@ -26,6 +26,7 @@ from stitch.testing.clocks import FakeClock
 from stitch.testing.faulty import Call, Fault
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
+from stitch.wire import Seal
 from tests.unit.loops.actors import Actors
 from tests.unit.loops.test_rounds_without_everybody import (
     COLLECT_S,
@@ -130,6 +131,35 @@ def test_a_late_seal_that_says_nonsense_of_its_base_ends_no_round(federation: Fe
     pass_time(federation, COLLECT_S + 120)
     assert federation.alive("rush"), federation.processes[0].error
     assert record_of(federation, 2).late == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given"),
+    [
+        (b'"created_at": "2', b'"created_at": "0001-01-01T00:00:00+14:00", "x": "2'),
+        (b"stitch.metrics/1", b"stitch.metrics/" + b"1" * 5000),
+        (b'"metrics": {', b'"metrics": {"\\u001b[31m\\nall is well": 1, '),
+    ],
+    ids=["a time before all times", "a version of 5000 digits", "a name that colours the screen"],
+)
+def test_no_document_of_a_site_ends_the_lead_or_writes_on_its_screen(
+    federation: Federation, wanted: bytes, given: bytes
+) -> None:
+    """Whatever a site puts into its lane is refused in one plain line."""
+    start(federation, "rush")
+    start(federation, "nu")
+    honest = federation.read(PassRef(1, "nu").seal)
+    assert honest is not None
+    forged = honest.replace(b'"lane": "sites/nu"', b'"lane": "sites/uchicago"').replace(wanted, given, 1)
+    assert forged.count(given) == 1
+    with pytest.raises(BadDocument) as refused:
+        Seal.parse(forged, source="metrics.json")
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 300
+    federation.lanes().write(PassRef(1, "uchicago").seal, forged, mode="create")
+    pass_time(federation, COLLECT_S + 120)
+    assert federation.alive("rush"), federation.processes[0].error
+    assert inputs(record_of(federation, 1)) == ["nu", "rush"]
 
 
 def test_a_store_that_goes_away_after_its_seal_was_seen_holds_up_no_quorum(tmp_path: Path) -> None:
