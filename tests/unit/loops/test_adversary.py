@@ -162,6 +162,19 @@ def test_no_document_of_a_site_ends_the_lead_or_writes_on_its_screen(
     assert inputs(record_of(federation, 1)) == ["nu", "rush"]
 
 
+def test_no_site_can_swell_the_verdict_beyond_what_can_be_read(federation: Federation) -> None:
+    """A reason for leaving a site out quotes it: a verdict that nobody can read would end the run for all."""
+    start(federation, "rush", "nu")
+    honest = federation.read(PassRef(1, "nu").seal)
+    assert honest is not None
+    forged = honest.replace(b'"run_id": "trial"', b'"run_id": "' + "\U000e0001".encode() * 900_000 + b'"')
+    forged = forged.replace(b'"lane": "sites/nu"', b'"lane": "sites/uchicago"')
+    federation.lanes().write(PassRef(1, "uchicago").seal, forged, mode="create")
+    pass_time(federation, COLLECT_S + 120)
+    assert inputs(record_of(federation, 1)) == ["nu", "rush"]
+    assert len(record_of(federation, 1).excluded[0].reason) < 400
+
+
 def test_a_store_that_goes_away_after_its_seal_was_seen_holds_up_no_quorum(tmp_path: Path) -> None:
     """Law 7: unknown, and left out at the deadline like a lane that could not be read before."""
 
