@@ -38,6 +38,9 @@ from stitch.rounds import (
 BELOW_QUORUM = "quorum_not_reached"
 MISMATCH = "commitment_mismatch"
 
+_REASON = 300
+"""Characters that a verdict gives to the reason for leaving a site out."""
+
 
 @dataclass(slots=True)
 class _Look:
@@ -168,7 +171,7 @@ class Closing:
             except ProtocolError as error:
                 sealed, trouble = None, f"the pass of {site} is rejected: {error} ({error.hint})"
                 if self._policy.timed:
-                    now.rejected[site] = str(error)
+                    now.rejected[site] = str(error)[:_REASON]  # it quotes what a site wrote
             except StoreError as error:
                 sealed, trouble = None, self._unknown(look, site, error=error)
             if sealed is not None:

@@ -211,7 +211,7 @@ class Passes:
 
     def _check_place(self, ref: PassRef, seal: Seal) -> None:
         wrong = [
-            f"{name} is {found!r}"
+            f"{name} is {found!r:.80}"
             for name, found, wanted in (
                 ("run_id", seal.run_id, self.limits.run_id),
                 ("lane", seal.lane, ref.lane),
