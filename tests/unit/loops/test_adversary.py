@@ -349,6 +349,28 @@ def test_a_run_that_is_ended_while_pass_zero_is_made_ends_for_all(tmp_path: Path
     assert again.finished
 
 
+def test_a_run_that_is_ended_while_a_global_goes_up_ends_for_all_with_the_one_before(
+    tmp_path: Path,
+) -> None:
+    ended: list[int | None] = []
+
+    def before(process: Process, what: str, *, key: str) -> None:
+        if what == "push" and key.endswith("global/pass_001/metrics.json") and not ended:
+            ended.append(-1)
+            ended[0] = end_run(process.client, "stop").final_pass
+
+    federation = Federation(tmp_path, num_passes=3, before=before)
+    start(federation, *federation.sites)
+    federation.run()
+    assert ended == [0]
+    assert federation.seal(PassRef(1)) is not None
+    assert all(one.finished for one in federation.processes)
+    for site in federation.sites:
+        federation.start(site)
+    federation.run()
+    assert all(one.finished for one in federation.processes)
+
+
 def test_a_lead_that_is_paused_goes_on_leading(federation: Federation) -> None:
     start(federation, "rush", "nu")
     change_roster(federation.alive("rush")[0].client, "pause", site="rush")
@@ -366,6 +388,27 @@ def test_fewer_sites_than_a_round_needs_is_said(federation: Federation) -> None:
         pass_time(federation, OPEN_S + 60)
     assert isinstance(lead.error, QuorumNotReached)
     assert "sites add" in lead.error.hint
+
+
+def test_a_lead_that_is_started_again_keeps_the_deadline(tmp_path: Path) -> None:
+    """protocol.md: the deadline follows the K-th start, whoever looks at it."""
+    seen: list[object] = []
+
+    def before(process: Process, what: str, *, key: str) -> None:
+        if process.site == "nu" and what == "train":
+            for _ in range(20):
+                federation.advance(60)
+                federation.alive("rush")[0].turn("lead")
+
+    federation = elastic(Federation(tmp_path, num_passes=1, before=before))
+    start(federation, "rush", "nu")
+    for _ in range(2):
+        settle(federation)
+        seen.append(published(federation).deadline)
+        federation.alive("rush")[0].kill()
+        federation.start("rush")
+    assert seen[0] is not None
+    assert seen[0] == seen[1]
 
 
 # -- what is recorded ------------------------------------------------------------------------------
