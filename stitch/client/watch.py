@@ -54,6 +54,7 @@ class SiteWatch:
         self._sealed: dict[str, datetime] = {}
         self._status: dict[str, str] = {}
         self._started: dict[str, datetime] = {}
+        self._asked: set[str] = set()
         self._unlisted: dict[str, str] = {}
         self._looked: float | None = None
         self._beats: dict[str, tuple[str, float]] = {}
@@ -62,7 +63,7 @@ class SiteWatch:
         """Which sites have sealed the pass that they owe the round."""
         if round_ != self._round:
             self._round, self._sealed, self._looked = round_, {}, None
-            self._started = {}
+            self._started, self._asked = {}, set()
         missing = sorted(set(expected) - self._sealed.keys())
         unreadable: dict[str, str] = {}
         for site, answer in zip(missing, self._ask(self._stat, missing), strict=True):
@@ -86,9 +87,21 @@ class SiteWatch:
         Where a lane's store has no clock, since this process saw it (law 6).
         """
         self._look(sorted(expected), ready)
+        self._ask_when(ready)
         sites = set(expected)
         begun = {site: since for site, since in self._started.items() if site in sites}
         return {**ready.sealed, **begun}
+
+    def _ask_when(self, ready: Ready) -> None:
+        """When the sites began whose seal was there before this process looked: once a round for each."""
+        unknown = [
+            site
+            for site in sorted(ready.sealed.keys() - self._started.keys() - self._asked)
+            if self.lanes.traits(layout.site_lane(site)).server_time
+        ]
+        for site, word in zip(unknown, self._ask(self._word, unknown), strict=True):
+            if not isinstance(word, StoreError):
+                self._asked.add(site)
 
     def unlisted(self) -> Mapping[str, str]:
         """Sites whose events could not be listed at the last look, and why."""
