@@ -65,11 +65,14 @@ def change_roster(client: Client, change: Change, *, site: str, key: str | None 
 def ask_redo(client: Client, site: str) -> int:
     """End the attempt under way and ask a site for a new pass; the others' passes stay staged.
 
+    A closed attempt is given up by its marker: where the aggregate hook fails on a pass each time, there
+    is no other way on. A global that is sealed all the same overrules it (law 2).
+
     Returns:
         The round.
 
     Raises:
-        RoundError: the round has its verdict already.
+        RoundError: there is no global yet.
         ConfigError, ProtocolError: as for `change_roster`.
     """
     _require_a_run(client)
@@ -81,21 +84,26 @@ def ask_redo(client: Client, site: str) -> int:
         attempt, verdict = client.attempt_of(number)
         if site not in roster.expected_in(number, attempt.attempt):
             raise ConfigError(f"round {number} does not wait for {site}", hint="See: clif-stitch sites")
-        if verdict is not None:
-            break
         reason = f"the lead asked {site} for a new pass"
+        if verdict is not None:
+            # Nobody looks at the next attempt before the marker is there: both are in force at once.
+            following = attempt.after(redo=(), at=verdict.entry.modified)
+            client.abort_attempt(following, roster, code=REDO_REQUESTED, reason=reason, redo=[site])
+            client.give_up(attempt, code=REDO_REQUESTED)
+            return _asked(client, roster, number)
         stored = client.abort_attempt(attempt, roster, code=REDO_REQUESTED, reason=reason, redo=[site])
         if stored.doc.verdict == "aborted" and site in stored.doc.redo:
-            following = attempt.after(redo=stored.doc.redo, at=stored.entry.modified)
-            base = number - 1
-            client.publish_orchestration(LeadView(roster, base, attempt=following.attempt))
-            client.forget_orchestration()
-            return number
-        # The lead's own process decided first: closed is too late, given up is asked for in the next attempt.
-    raise RoundError(
-        f"round {number} is closed already",
-        hint="Its global is being made: ask for a redo of the next.",
-    )
+            return _asked(client, roster, number)
+        # The lead's own process decided first: the next look finds what it decided.
+    raise OutcomeUnknown("the lead decides all the time", hint="Run the same command again.")
+
+
+def _asked(client: Client, roster: Roster, number: int) -> int:
+    """Tell everybody of the attempt that is under way now."""
+    attempt = client.attempt_of(number)[0].attempt
+    client.publish_orchestration(LeadView(roster, number - 1, attempt=attempt))
+    client.forget_orchestration()
+    return number
 
 
 def end_run(client: Client, reason: str) -> Done:

@@ -140,20 +140,20 @@ class Closing:
         client.seat(GLOBAL).tell("waiting", now.number)
         until = "" if decision.until is None else f" until {decision.until:%Y-%m-%d %H:%M:%S} UTC"
         told = set(decision.on) and set(decision.on) <= look.unready.keys()  # why says more than for whom
-        parts = [] if told else [decision.why + until]
-        parts += look.unready.values()
+        parts = ["" if told else decision.why + until, *look.unready.values()]
         parts += [f"{site} cannot be read: {why}" for site, why in look.ready.unreadable.items()]
         parts += [f"the pass of {site} is rejected: {why}" for site, why in now.rejected.items()]
-        if look.ready.unreadable or look.unreadable:
-            parts += [self._look_for_tokens().removeprefix("; ")]
-        return Turn("waiting", f"round {now.number}: {'; '.join(filter(None, parts))}", now.number, on=decision.on)
+        if look.ready.unreadable or look.unknown:
+            parts.append(self._look_for_tokens())
+        why = f"round {now.number}: {'; '.join(filter(None, parts))}"
+        return Turn("waiting", why, now.number, on=decision.on)
 
     def _look_for_tokens(self) -> str:
         """One site's token may have been renewed alone; says what keeps `.env` from being read."""
         try:
             self._client.reopen()
         except ConfigError as error:
-            return f"; {error} ({error.hint})"
+            return f"{error} ({error.hint})"
         return ""
 
     def _collect(self, now: Round, refs: Sequence[PassRef], *, look: _Look) -> bool:

@@ -125,11 +125,6 @@ def test_a_run_begun_again_long_after_the_budget_was_used_tries_once_more(federa
     assert isinstance(again.error, QuorumNotReached), "its own attempt does count"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="ask_redo refuses a closed round, and nobody can write the abort marker that would reopen it",
-    raises=RoundError,
-)
 def test_a_pass_that_no_aggregation_can_use_can_still_be_asked_for_anew(tmp_path: Path) -> None:
     """A closed round whose hook fails each time must have another way out than the end of the run."""
     bad: list[bool] = [True]
