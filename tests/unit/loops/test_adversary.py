@@ -12,7 +12,7 @@ import pytest
 
 from stitch.client.ended import run_hook
 from stitch.client.operator import ask_redo, change_roster, end_run
-from stitch.errors import HookFailed, QuorumNotReached, RoundError
+from stitch.errors import HookFailed, QuorumNotReached
 from stitch.hooks.call import HookCall, HookResult
 from stitch.layout import PassRef
 from stitch.loops.closing import BELOW_QUORUM

@@ -10,7 +10,7 @@ import pytest
 from stitch import layout
 from stitch.client.operator import REDO_REQUESTED, ask_redo
 from stitch.config.settings import Policy
-from stitch.errors import QuorumNotReached, RoundError
+from stitch.errors import QuorumNotReached
 from stitch.layout import PassRef
 from stitch.loops.closing import BELOW_QUORUM
 from stitch.rounds import LATE, UNKNOWN
