@@ -149,6 +149,13 @@ class EgressRefused(ProtocolError):
     default_hint = "Nothing left this machine. Correct the hook or [egress] in stitch.toml, then re-run."
 
 
+class SignatureRefused(ProtocolError):
+    """A document is not signed, or not by the key that its lane's owner is known by."""
+
+    exit_code = 39
+    default_hint = "Do not use it: ask its owner and the lead by telephone which key is right."
+
+
 class RoundError(StitchError):
     """A round cannot go on."""
 

@@ -48,6 +48,7 @@ class What(StrEnum):
     DONE = "done"
     JOIN = "join"
     EVENT = "event"
+    SIGNATURE = "signature"
 
 
 class Event(StrEnum):
@@ -61,6 +62,9 @@ class Event(StrEnum):
 
 REPLACED = frozenset({What.ORCHESTRATION, What.HEARTBEAT})
 """The only keys that are ever replaced; every other is created once (law 1)."""
+
+SIGNED = frozenset({What.MANIFEST, What.ROSTER, What.SEAL, What.VERDICT, What.ABORT, What.DONE, What.JOIN})
+"""What has a signature beside it in a run that signs: whatever decides, and is created once."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -112,8 +116,9 @@ class Key:
         ref: the pass, for seals, models and attachments.
         number: the pass of an event or verdict, the serial of a roster, join or term.
         attempt: the training attempt of an event (1 and up), the round attempt of a verdict.
-        name: the event's name, or an attachment's.
-        digest: the digest in a stored model's or attachment's name.
+        name: the event's name, or an attachment's; of a signature, the path of what it signs.
+        digest: the digest in a stored model's or attachment's name; in a signature's, that of the
+            document which it signs.
         ext: their extension.
     """
 
@@ -209,6 +214,16 @@ def event(site: str, pass_id: int, *, name: Event, attempt: int = 1) -> str:
     return f"{site_lane(site)}/events/{pass_name(pass_id)}.{name}{suffix}.json"
 
 
+def signature(path: str, sha256: str) -> str:
+    """The signature of a document with these bytes: `pass_001/metrics.<digest>.sig.json`.
+
+    It is named by the document's digest, not by its own: whoever has the document finds it.
+    """
+    return f"{path.removesuffix('.json')}.{sha256[:DIGEST_CHARS]}.sig.json"
+
+
+_SIGNATURE = re.compile(rf"(?P<stem>.+)\.(?P<digest>{_DIGEST})\.sig\.json")
+
 _PATTERNS: tuple[tuple[What, re.Pattern[str]], ...] = tuple(
     (what, re.compile(pattern))
     for what, pattern in (
@@ -260,7 +275,23 @@ def parse(path: str) -> Key | None:
             digest=part.get("digest") or "",
             ext=part.get("ext") or "",
         )
-    return None
+    return _signature(path)
+
+
+def _signature(path: str) -> Key | None:
+    found = _SIGNATURE.fullmatch(path)
+    signed = parse(f"{found['stem']}.json") if found else None
+    if found is None or signed is None or signed.what not in SIGNED:
+        return None
+    number = signed.ref.number if signed.ref else signed.number
+    return Key(
+        what=What.SIGNATURE,
+        lane=signed.lane,
+        number=number,
+        attempt=signed.attempt,
+        name=f"{found['stem']}.json",
+        digest=found["digest"],
+    )
 
 
 def require(path: str) -> Key:

@@ -15,6 +15,7 @@ from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
 from stitch.cli.end import end
 from stitch.cli.init import init
+from stitch.cli.keys import keys
 from stitch.cli.log import log
 from stitch.cli.outbox import outbox
 from stitch.cli.provision import provision
@@ -78,6 +79,7 @@ for _name, _verb in (
 app.add_typer(sites, name="sites")
 app.add_typer(outbox, name="outbox")
 app.add_typer(carry, name="carry")
+app.add_typer(keys, name="keys")
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from stitch.cli.sources import record_lanes, where
+from stitch.client.keys import signing_of
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
 from stitch.client.workbench import Workbench
@@ -72,7 +73,8 @@ class Prover:
     def _verification(
         self, lanes: Lanes, *, only: int | None, rerun: bool, proven: list[ProvenPass]
     ) -> Verification:
-        record, bench = Transcript(lanes, stop=self._stop), None
+        signing = signing_of(self._settings, reading=True)
+        record, bench = Transcript(lanes, stop=self._stop, signing=signing), None
         if rerun:
             manifest = record.chain.manifest.doc
             bench = Workbench(self._settings, lanes, manifest=manifest, stop=self._stop)
@@ -95,6 +97,9 @@ class Prover:
         elif proof is not None:
             for line in closing_lines(proof):
                 self._out.print(line)
+            if self._settings.security.lead_key and self._settings.security.sign:
+                key = self._settings.security.lead_key
+                self._out.print(f"every sealed document is signed; the lead's key is {key[:12]}...")
 
 
 def _compare(proof: Proof, expect: str) -> None:

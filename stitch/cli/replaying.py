@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 from stitch.cli.sources import record_lanes
+from stitch.client.keys import signing_of
 from stitch.client.replay import Replay, check_apart
 from stitch.client.transcript import Transcript
 from stitch.client.workbench import Workbench
@@ -39,7 +40,7 @@ def begin(
     folder = to.absolute() if to else settings.runs_dir / f"replay-{change}-from-{first}"
     check_apart(folder, settings.mirror_dir, *_store_folders(settings))
     lanes, _ = record_lanes(settings, clock=SystemClock(), stop=stop)
-    record = Transcript(lanes, stop=stop)
+    record = Transcript(lanes, stop=stop, signing=signing_of(settings, reading=True))
     bench = Workbench(
         settings, lanes, manifest=record.chain.manifest.doc, aggregate=aggregate or None, stop=stop
     )

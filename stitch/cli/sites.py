@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from stitch.cli.project import settings_here
 from stitch.client import Client
 from stitch.client.operator import Change, ask_redo, change_roster
 from stitch.config import names
+from stitch.errors import ConfigError
 from stitch.views.render import console
 
 sites = typer.Typer(
@@ -41,6 +43,10 @@ def add(
     site: _Site, *, key: Annotated[str | None, typer.Option(help="Fingerprint of its public key.")] = None
 ) -> None:
     """Let a site take part from the next round on; or give a site that does another key."""
+    if key is not None and not re.fullmatch("[0-9a-f]{64}", key):
+        raise ConfigError(
+            "--key takes a fingerprint of 64 hex digits", hint="The site reads it out: clif-stitch keys"
+        )
     _change("add", site, key=key)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from stitch import layout
 from stitch.client.journal import Journal, Step
+from stitch.client.keys import signing_of
 from stitch.client.lanes import open_lanes
 from stitch.client.seat import Seat
 from stitch.client.setup import Runner, Setup
@@ -57,7 +58,7 @@ class Actor:
         self._newest = -1  # the newest global this process saw in the store
         self.seats: dict[str, Seat] = {}
         lanes = setup.lanes or open_lanes(settings, clock=setup.clock, stop=setup.stop)
-        self.documents = Documents(lanes, self.mirror)
+        self.documents = Documents(lanes, self.mirror, signing=signing_of(settings))
         self.events = Events(settings.site, self.documents, run_id=settings.run_id, clock=self.clock)
         self.use(lanes)
 

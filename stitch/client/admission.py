@@ -18,7 +18,7 @@ from stitch.errors import (
 )
 from stitch.layout import Event, PassRef
 from stitch.mirror import Sealed
-from stitch.rounds import Code, Reason, Started, Terms, unfit, unused
+from stitch.rounds import Code, Reason, Started, Terms, unfit, unsigned, unused
 from stitch.wire import EventDoc, Seal
 
 _NOT_SEALED = "Nothing was sealed and nothing left this machine. "
@@ -50,6 +50,11 @@ def admit(passes: Sequence[Sealed], lead: Begun) -> tuple[list[Sealed], dict[str
 
 def _reason(sealed: Sealed, lead: Begun) -> Reason | None:
     seal, ref = sealed.seal, sealed.ref
+    signing = lead.documents.signing
+    if signing is not None:
+        forged = unsigned(signing.signer_of(ref.seal, sealed.data), signing.listed(str(ref.site)))
+        if forged is not None:
+            return forged
     terms = terms_of(lead, seal)
     word = Started(seal.dataset_root)  # taken for the site's, until everything else about the pass is right
     otherwise = unfit(seal, replace(terms, commit=False), ref=ref, started=word)

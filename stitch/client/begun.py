@@ -42,6 +42,7 @@ class Begun(Actor):
         Raises:
             ProtocolError: the store was emptied or swapped since this mirror saw it.
             ConfigError: the run was begun with other settings; the differing keys are named.
+            SignatureRefused: the lead did not sign the manifest.
         """
         path = layout.manifest()
         kept, got = self.mirror.read(path), self.lanes.read(path, limit=MAX_BYTES)
@@ -56,6 +57,7 @@ class Begun(Actor):
         manifest = Manifest.parse(got[1], source=path)
         check_place(manifest, path, run_id=self.settings.run_id)
         self._agree(manifest)
+        self.documents.check(path, got[1])
         if kept is None:
             self.mirror.keep(path, got[1])
         self._manifest, self._manifest_sha256 = manifest, sha256(got[1])

@@ -30,6 +30,7 @@ class Presence(Begun):
             PinMismatch: a pinned file is another one here; nothing was published.
         """
         self.pins(wanted)
+        signing = self.documents.signing
         fields = {
             "run_id": self.settings.run_id,
             "site": self.site,
@@ -37,6 +38,7 @@ class Presence(Begun):
             "hooks_sha256": self.hooks_sha256,
             "contract": self.settings.hooks.contract,
             "pins": {name: pin.sha256 for name, pin in sorted(self.settings.pins.items())},
+            "public_key": signing.signer.public_key if signing and signing.signer else None,
             "stitch_version": __version__,
         }
         number, newest = self._newest_join(self.site)

@@ -91,11 +91,15 @@ class RecordVerbs(SiteVerbs):
             first = Roster.make(
                 run_id=self.settings.run_id,
                 number=1,
-                sites=tuple(RosterSite(site=site) for site in self.settings.sites),
+                sites=tuple(RosterSite(site=site, key=self._first_key(site)) for site in self.settings.sites),
                 created_at=self.clock.now(),
             )
             newest = self._roster = self.documents.create(layout.roster(1), first).doc
         return newest
+
+    def _first_key(self, site: str) -> str | None:
+        """The lead's own key is known from the start; the other sites' come by `sites add --key`."""
+        return self.settings.security.lead_key if site == self.site and self.documents.signing else None
 
     def require_global(self, pass_id: int) -> Sealed:
         """Global `pass_id` from the store, verified.

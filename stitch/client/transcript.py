@@ -13,6 +13,7 @@ from stitch import layout
 from stitch.errors import (
     BadDocument,
     CommitmentMismatch,
+    ConfigError,
     DigestMismatch,
     NotFound,
     ProtocolError,
@@ -23,6 +24,7 @@ from stitch.layout import GLOBAL, Event, Key, PassRef, What
 from stitch.rounds.transcript import Attempts, Chain, Exhibit
 from stitch.store.lanes import Lanes
 from stitch.store.place import check_place
+from stitch.sync.signing import Signing
 from stitch.wire import (
     MAX_BYTES,
     Abort,
@@ -61,6 +63,10 @@ class Transcript:
     Args:
         lanes: where the run is; nothing is written there.
         stop: ends the reading with `Stopped`.
+        signing: whose signatures every sealed document must have; None for a run that does not sign.
+
+    Raises:
+        ConfigError: the run is signed, and `signing` is None: nothing would be proven of who wrote it.
 
     Attributes:
         done: the end marker, if there is one.
@@ -68,8 +74,11 @@ class Transcript:
         digests: hash by path of everything sealed that was read so far; models once they were hashed.
     """
 
-    def __init__(self, lanes: Lanes, *, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, lanes: Lanes, *, stop: threading.Event | None = None, signing: Signing | None = None
+    ) -> None:
         self.lanes = lanes
+        self.signing = signing
         self._stop = stop or threading.Event()
         self.digests: dict[str, str] = {}
         manifest = self.read(layout.manifest(), Manifest)
@@ -77,6 +86,11 @@ class Transcript:
             raise NotFound(
                 f"there is no manifest of run {lanes.run_id}: its lead has not begun it here",
                 hint="Check run_id in stitch.toml and the store URL in .env.",
+            )
+        if signing is None and manifest.doc.settings.get("security"):
+            raise ConfigError(
+                f"run {lanes.run_id} is signed, and [security] of this stitch.toml does not say by whom",
+                hint="Set sign = true and lead_key, as the lead's person tells you: not as the store does.",
             )
         listed = self._list(GLOBAL)
         self._rounds: dict[int, list[Key]] = {}
@@ -100,6 +114,7 @@ class Transcript:
 
         Raises:
             BadDocument, UnsupportedKind: it cannot be believed.
+            SignatureRefused: its lane's owner did not sign it.
         """
         self._go_on()
         got = self.lanes.read(path, limit=MAX_BYTES)
@@ -107,7 +122,8 @@ class Transcript:
             return None
         doc, digest = cls.parse(got[1], source=path), sha256(got[1])
         check_place(doc, path, run_id=self.lanes.run_id)
-        # A document's signature is checked here, over `got[1]`: every sealed document is read in this place.
+        if self.signing is not None:  # every sealed document is read in this place
+            self.signing.check(self.lanes, path, data=got[1])
         self.digests[path] = digest
         return Exhibit(path, doc, digest)
 

@@ -17,7 +17,7 @@ def config_facts(settings: Settings) -> dict[str, object]:
     """The settings that must be equal at every actor, as JSON values.
 
     Polling, paths, proxies, roster and stores are left out: they differ or change within a run.
-    `pins` and `integrity` are there only when something stands in them.
+    `pins`, `integrity` and `security` are there only when something stands in them.
     """
     facts: dict[str, object] = {
         "run_id": settings.run_id,
@@ -33,6 +33,8 @@ def config_facts(settings: Settings) -> dict[str, object]:
         }
     if settings.integrity.commit:
         facts["integrity"] = {"commit": True}
+    if settings.security.sign:
+        facts["security"] = {"sign": True, "lead_key": settings.security.lead_key}
     return facts
 
 

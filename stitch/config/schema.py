@@ -10,7 +10,7 @@ import math
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
@@ -121,6 +121,15 @@ class IntegrityTable(_Table):
     )
 
 
+class SecurityTable(_Table):
+    """`[security]`."""
+
+    sign: bool | None = Field(default=None, description="true or false")
+    lead_key: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        default=None, description="the 64 hex digits that `clif-stitch keys` shows at the lead"
+    )
+
+
 class StoreTable(_Table):
     """`[store]`."""
 
@@ -149,6 +158,7 @@ class StitchFile(_Table):
     hooks: HooksTable = Field(default_factory=HooksTable, description="a table")
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
     integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
+    security: SecurityTable = Field(default_factory=SecurityTable, description="a table")
     pins: dict[str, JsonValue] = Field(default_factory=dict, description="a table of files and their sha256")
     store: StoreTable = Field(default_factory=StoreTable, description="a table")
     config: Free = Field(default_factory=dict, description="JSON values: no dates, nan or inf")

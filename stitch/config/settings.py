@@ -114,6 +114,19 @@ class Integrity:
 
 
 @dataclass(frozen=True, slots=True)
+class Security:
+    """Who must have signed what is believed.
+
+    Attributes:
+        sign: whatever decides is signed, and nothing unsigned is believed; equal at every actor.
+        lead_key: the fingerprint of the lead's key (64 hex digits); needed where `sign` is true.
+    """
+
+    sign: bool = False
+    lead_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Pin:
     """A file that every site must have with exactly these bytes.
 
@@ -195,6 +208,7 @@ class Settings:
     hooks: Hooks = Hooks()
     egress: Egress = Egress()
     integrity: Integrity = Integrity()
+    security: Security = Security()
     pins: Mapping[str, Pin] = field(default_factory=dict)
     store: StoreSettings = StoreSettings()
     urls: StoreUrls = StoreUrls()

@@ -1,6 +1,6 @@
 """Rounds: pure decisions. Values in, values out; no clock, file or store is touched here."""
 
-from stitch.rounds.admission import Code, Reason, Started, Terms, unfit, unused
+from stitch.rounds.admission import Code, Reason, Started, Terms, unfit, unsigned, unused
 from stitch.rounds.attempts import Attempt
 from stitch.rounds.merkle import dataset_root, numbered
 from stitch.rounds.policies import LATE, UNKNOWN, AllExpected, ClosePolicy, Quorum, close_policy
@@ -38,5 +38,6 @@ __all__ = [
     "root_seed_of",
     "round_seed",
     "unfit",
+    "unsigned",
     "unused",
 ]

@@ -34,6 +34,7 @@ class Code(StrEnum):
     NOT_COMMITTED = "not_committed"
     NOT_BOUND = "not_bound"
     COMMITMENT = "commitment"
+    SIGNATURE = "signature"
 
 
 class Reason(str):
@@ -99,6 +100,22 @@ def unfit(seal: Seal, terms: Terms, *, ref: PassRef, started: Started | None) ->
         or _echo(seal, terms)
         or _commitment(seal, terms, started)
     )
+
+
+def unsigned(signer: str, listed: str | None) -> Reason | None:
+    """Why a pass of a signed run is not its site's own; None when it is.
+
+    Args:
+        signer: the fingerprint that its signature was made with; "" for none.
+        listed: the fingerprint that the newest roster has for the site.
+    """
+    if not signer:
+        return Reason(Code.SIGNATURE, "it is not signed")
+    if listed is None:
+        return Reason(Code.SIGNATURE, "the site has no key on the roster")
+    if signer != listed:
+        return Reason(Code.SIGNATURE, "it is signed by another key than the roster's")
+    return None
 
 
 def unused(seal: Seal) -> Reason | None:

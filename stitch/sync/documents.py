@@ -6,12 +6,14 @@ import contextlib
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from stitch import layout
 from stitch.errors import AlreadyExists, BadDocument, OutcomeUnknown
 from stitch.mirror import Mirror
 from stitch.store.base import Entry, Match, Mode
 from stitch.store.lanes import Lanes
 from stitch.store.place import check_place
-from stitch.wire import MAX_BYTES, Document, sha256
+from stitch.sync.signing import Signing
+from stitch.wire import MAX_BYTES, Document, Roster, sha256
 
 D = TypeVar("D", bound=Document)
 
@@ -43,10 +45,17 @@ class Stored(Generic[D]):
 
 
 class Documents:
-    """Reads, creates and replaces documents of one run; paths are relative to the run."""
+    """Reads, creates and replaces documents of one run; paths are relative to the run.
 
-    def __init__(self, lanes: Lanes, mirror: Mirror) -> None:
+    Args:
+        lanes: the run's stores.
+        mirror: keeps copies.
+        signing: signs what is created and checks what is read; None in a run that does not sign.
+    """
+
+    def __init__(self, lanes: Lanes, mirror: Mirror, *, signing: Signing | None = None) -> None:
         self.lanes = lanes
+        self.signing = signing
         self._mirror = mirror
 
     def exists(self, path: str) -> bool:
@@ -63,6 +72,7 @@ class Documents:
 
         Raises:
             BadDocument, UnsupportedKind: it cannot be believed; the mirror keeps what it had.
+            SignatureRefused: its lane's owner did not sign it.
             StoreError: as for the store.
         """
         got = self.lanes.read(path, limit=MAX_BYTES, unless=unless)
@@ -71,9 +81,33 @@ class Documents:
         entry, data = got
         stored = Stored(cls.parse(data, source=path), data, entry)
         check_place(stored.doc, path, run_id=self.lanes.run_id)
+        self.check(path, data)
+        if self.signing is not None and isinstance(stored.doc, Roster):
+            self.signing.learn(stored.doc)
         if self._mirror.read(path) != data:
             self._mirror.keep(path, data)
         return stored
+
+    def check(self, path: str, data: bytes, *, keep: bool = True) -> None:
+        """Refuse a document that must be signed and is not; a run that does not sign asks nothing.
+
+        Args:
+            path: the document's.
+            data: its exact bytes.
+            keep: keep the signature in the mirror as well.
+
+        Raises:
+            SignatureRefused: its lane's owner did not sign it.
+            BadDocument: in a copied folder, its signature has not arrived yet.
+        """
+        if self.signing is None:
+            return
+        if self.signing.absent(self.lanes, path, data=data):
+            raise BadDocument(f"{path}: its signature is not there yet")
+        envelope = self.signing.check(self.lanes, path, data=data)
+        beside = layout.signature(path, sha256(data))
+        if keep and envelope is not None and self._mirror.read(beside) != envelope:
+            self._mirror.keep(beside, envelope)
 
     def create(self, path: str, doc: D, *, data: bytes | None = None) -> Stored[D]:
         """Create a document once; gives what is there afterwards, ours or not (law 2: first wins).
@@ -87,8 +121,12 @@ class Documents:
 
         Raises:
             OutcomeUnknown: the store can neither create it nor show it.
+            SignatureRefused: what is there is not signed by its lane's owner.
+            ConfigError: the run is signed, and there is no key to sign it with.
         """
         data = doc.dump() if data is None else data
+        if self.signing is not None:
+            self.signing.sign(self.lanes, path, data=data)  # law 2: up before what it belongs to
         for _ in range(_CREATE_TRIES):
             try:
                 entry = self.lanes.write(path, data, mode="create")
@@ -99,6 +137,9 @@ class Documents:
                     return Stored(found.doc, found.data, found.entry, ours=ours, conflict=conflict)
             else:
                 self._mirror.keep(path, data)
+                self.check(path, data)
+                if self.signing is not None and isinstance(doc, Roster):
+                    self.signing.learn(doc)
                 return Stored(doc, data, entry, ours=True)
         raise OutcomeUnknown(f"{path}: the store refuses to create it and does not show it either")
 

@@ -50,6 +50,7 @@ class Passes:
 
         Raises:
             BadDocument, UnsupportedKind: it cannot be believed.
+            SignatureRefused: its lane's owner did not sign it.
         """
         got = self._lanes.read(ref.seal, limit=1 << 22)
         if got is None:
@@ -57,6 +58,10 @@ class Passes:
         entry, data = got
         seal = Seal.parse(data, source=ref.seal)
         self._check_place(ref, seal)
+        signing = self._documents.signing
+        if signing is not None and signing.absent(self._lanes, ref.seal, data=data):
+            return None  # a copied folder brings its files in any order: not ready (law 2)
+        self._documents.check(ref.seal, data, keep=False)  # the mirror's folder appears whole, with the seal
         return Stored(seal, data, entry)
 
     def newest(self, lane: str, *, at_least: int = -1) -> int:
@@ -184,11 +189,14 @@ class Passes:
         local = self._mirror.sealed(ref)
         if local is not None:
             same = local.data == stored.data
+            if same:
+                self._documents.check(ref.seal, stored.data)  # a crash may have lost the mirror's copy
             return (Status.ALREADY_SYNCED, local) if same else (Status.CONFLICT, local)
         model = self._pull_model(ref, stored.doc, progress)
         if model is None:
             return Status.NO_NEW_PASS, None
         self._mirror.land(ref, model, ext=stored.doc.ext, seal=stored.data)
+        self._documents.check(ref.seal, stored.data)
         return Status.DOWNLOADED, self._mirror.sealed(ref)
 
     def _pull_model(self, ref: PassRef, seal: Seal, progress: Progress | None) -> Path | None:

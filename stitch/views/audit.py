@@ -51,7 +51,7 @@ class AuditLine:
         digest: of a document the SHA-256 of its bytes; of a model or attachment the digits in its name,
             which `verify` compares with its bytes; "" for what was not read.
         digest_of: which of the two.
-        signer: whose key signed it; "" while runs are not signed.
+        signer: the fingerprint of the key that signed it, whoever's that is; "" for what is not signed.
         size: bytes.
         path: relative to the run.
         note: why it cannot be believed, or was not read.
@@ -102,8 +102,15 @@ def audit_of(lanes: Lanes, *, sites: Sequence[str], lead: str) -> Audit:
         except StitchError as error:
             problems.append(f"{lane}: {error}")
 
+    beside = frozenset(entry.key for _, entry in found if entry.key.endswith(".sig.json"))
+
     def line(item: tuple[str, Entry]) -> AuditLine:
-        return _line(lanes, item[0], entry=item[1], lead=lead)
+        one = _line(lanes, item[0], entry=item[1], lead=lead)
+        signature = layout.signature(one.path, one.digest)
+        if one.digest_of != "bytes" or signature not in beside:
+            return one
+        signer, note = _signer(lanes, one.path, signature=signature)
+        return dataclasses.replace(one, signer=signer, note=one.note or note)
 
     lines = parallel(line, found)
     lines.sort(key=lambda one: (one.at, one.path))
@@ -147,6 +154,18 @@ def _line(lanes: Lanes, lane: str, *, entry: Entry, lead: str) -> AuditLine:
         path=entry.key,
         note=note,
     )
+
+
+def _signer(lanes: Lanes, path: str, *, signature: str) -> tuple[str, str]:
+    from stitch.rounds.signing import signer_of  # noqa: PLC0415  only runs that sign load cryptography
+
+    try:
+        got, envelope = (lanes.read(one, limit=MAX_BYTES) for one in (path, signature))
+        if got is None or envelope is None:
+            return "", "gone since it was listed"
+        return signer_of(envelope[1], got[1], place=f"{lanes.run_id}/{path}"), ""
+    except StitchError as error:
+        return "", str(error)
 
 
 def _what(key: Key | None) -> str:
@@ -206,7 +225,7 @@ def audit_table(audit: Audit) -> Table:
             plain(one.path, most=60) if one.what == "foreign" else one.what,
             "-" if one.pass_id is None else str(one.pass_id),
             one.digest[:12] or "-",
-            one.signer or "-",
+            one.signer[:12] or "-",
             size(one.size),
         )
     return grid

@@ -15,6 +15,7 @@ from stitch.wire.documents import (
     Term,
 )
 from stitch.wire.seal import Abort, Attachment, Excluded, Input, RoundRecord, Seal, Verdict
+from stitch.wire.signature import Signature
 
 __all__ = [
     "MAX_BYTES",
@@ -35,6 +36,7 @@ __all__ = [
     "RosterSite",
     "RoundRecord",
     "Seal",
+    "Signature",
     "Term",
     "Verdict",
     "sha256",

@@ -36,6 +36,8 @@ def written(key: Key) -> str:
     """The path that the functions of `layout` make from a parsed key."""
     site = layout.lane_site(key.lane)
     match key.what, key.ref, site:
+        case What.SIGNATURE, None, _:
+            return layout.signature(key.name, key.digest)
         case What.SEAL, PassRef() as ref, _:
             return ref.seal
         case What.MODEL, PassRef() as ref, _:

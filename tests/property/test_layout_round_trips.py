@@ -44,6 +44,16 @@ def test_an_attachment_keeps_its_name_and_loses_its_digest_in_the_mirror(
     assert layout.mirror_path(f"{ref.folder}/{name}") == f"{ref.folder}/outer_state.{ext}"
 
 
+@given(REFS, DIGESTS)
+def test_a_signature_is_read_back_beside_what_it_signs(ref: PassRef, digest: str) -> None:
+    path = layout.signature(ref.seal, digest)
+    key = layout.require(path)
+    assert (key.what, key.lane, key.name, key.digest) == (
+        What.SIGNATURE, ref.lane, ref.seal, digest[:12],
+    )  # fmt: skip
+    assert layout.mirror_path(path) == path
+
+
 @given(SITES, NUMBERS, st.sampled_from(Event), st.integers(1, 1200))
 def test_an_event_is_read_back(site: str, number: int, event: Event, attempt: int) -> None:
     key = layout.require(layout.event(site, number, name=event, attempt=attempt))
@@ -107,6 +117,8 @@ def test_a_name_with_anything_put_in_is_another_name_or_none(path: str, odd: str
     elif key.what in (What.MODEL, What.ATTACHMENT):
         assert key.ref is not None
         assert changed.startswith(key.ref.folder + "/")
+    elif key.what is What.SIGNATURE:
+        assert changed == layout.signature(key.name, key.digest)
     else:
         assert changed == path
 

@@ -1,0 +1,306 @@
+"""A run that signs: nothing is believed that its lane's owner did not sign, and each refusal has a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stitch import layout
+from stitch.client import Client, Setup
+from stitch.client.keys import make_key, signing_of
+from stitch.client.operator import change_roster
+from stitch.client.transcript import Transcript
+from stitch.client.verify import Verification
+from stitch.config.settings import Policy, Security
+from stitch.errors import ConfigError, SignatureRefused, StoreUnavailable
+from stitch.hooks.inline import FunctionRunner
+from stitch.layout import SIGNED, PassRef
+from stitch.loops.lead import Lead
+from stitch.loops.local import Local
+from stitch.store.base import Store
+from stitch.store.lanes import Lanes
+from stitch.sync.signing import Signs
+from stitch.views.proof import Proof
+from stitch.wire import Done, Seal, sha256
+from tests.unit.loops.actors import Actors, Loop, aggregate, finish, train
+
+NU = PassRef(1, "nu")
+PAIR = ("rush", "nu")
+
+
+class Run:
+    """Two sites with a key each; the lead's is in everybody's settings."""
+
+    def __init__(self, folder: Path, *, policy: Policy | None = None) -> None:
+        self.actors = Actors(folder)
+        self.keys: dict[str, Signs] = {}
+        for site in PAIR:
+            (folder / site).mkdir(parents=True)
+            self.keys[site] = make_key(folder / site)
+        security = Security(sign=True, lead_key=self.keys["rush"].fingerprint)
+        self.changes: dict[str, Any] = {"security": security, "sites": PAIR, "num_passes": 1}
+        self.changes |= {"policy": policy} if policy else {}
+        self.trained: list[str] = []
+        self.clients = {site: self.start(site) for site in PAIR}
+
+    def start(self, site: str, *, store: Store | None = None) -> Client:
+        """A new process of a site, over the mirror that earlier ones left."""
+        client, _ = self.actors.client(site, **self.changes)
+        lanes = client.lanes if store is None else _over(client, store)
+        runner = FunctionRunner({"train": self._train(site), "aggregate": aggregate})
+        started = Client(client.settings, Setup(lanes=lanes, runner=runner))
+        if hasattr(self, "clients"):
+            self.clients[site].close()
+            self.clients[site] = started
+        return started
+
+    def _train(self, site: str) -> Callable[..., Any]:
+        def hook(*, global_path: Path | None, out_path: Path, data_dir: Path) -> dict[str, int]:
+            self.trained.append(f"{site} {'base' if global_path else 'start'}")
+            return train(global_path=global_path, out_path=out_path, data_dir=data_dir)
+
+        return hook
+
+    @property
+    def lead(self) -> Client:
+        return self.clients["rush"]
+
+    def loops(self) -> list[Loop]:
+        return [Lead(self.lead), *(Local(self.clients[site]) for site in PAIR)]
+
+    def begin(self, *, listed: bool = True) -> None:
+        """Global 0, and nu's key on the roster."""
+        lead = Lead(self.lead)
+        for _ in range(2):
+            lead.step()
+        if listed:
+            change_roster(self.lead, "add", site="nu", key=self.keys["nu"].fingerprint)
+
+    def paths(self) -> list[str]:
+        return [entry.key.removeprefix("trial/") for entry in self.actors.inner.list("trial/")]
+
+    def read(self, path: str) -> bytes:
+        got = self.lead.lanes.read(path, limit=1 << 20)
+        assert got is not None, path
+        return got[1]
+
+    def put(self, path: str, data: bytes) -> None:
+        """Somebody with a token to write everything."""
+        lanes = _over(self.lead, self.actors.inner)
+        lanes.write(path, data, mode="replace")
+
+    def sign(self, path: str, data: bytes, *, by: Signs) -> None:
+        self.put(layout.signature(path, sha256(data)), by.sign(data, place=f"trial/{path}"))
+
+    def prove(self) -> Proof:
+        settings = self.lead.settings
+        signing = signing_of(settings, reading=True)
+        return Verification(Transcript(_over(self.lead, self.actors.inner), signing=signing)).run()
+
+
+def _over(client: Client, store: Store) -> Lanes:
+    lanes = client.lanes
+    return replace(lanes, stores=dict.fromkeys(lanes.stores, store), writable=None)
+
+
+def forged(run: Run, ref: PassRef) -> bytes:
+    """A pass whole in itself, under the published names: another model with a seal that fits it."""
+    old = run.read(ref.seal)
+    seal = Seal.parse(old, source=ref.seal)
+    model = b"another model"
+    digest = sha256(model)
+    run.put(ref.model(digest, "txt"), model)
+    fields = {"model_sha256": digest, "model_bytes": len(model)}
+    name = layout.stored_name("model", digest, ext="txt")
+    data = seal.model_copy(update={**fields, "model_file": name}).dump()
+    run.put(ref.seal, data)
+    return data
+
+
+def test_a_signed_run_ends_and_whatever_decides_has_its_signature(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    finish(run.loops())
+    paths = run.paths()
+    decides = [path for path in paths if layout.require(path).what in SIGNED]
+    assert {layout.require(path).what for path in decides} == SIGNED - {layout.What.ABORT}
+    assert [path for path in decides if layout.signature(path, sha256(run.read(path))) not in paths] == []
+    assert run.prove().complete
+    assert not any(b"PRIVATE" in run.read(path) for path in paths)
+
+
+def test_a_run_that_does_not_sign_writes_none(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    del run.changes["security"]
+    for site in PAIR:
+        run.start(site)
+    finish(run.loops())
+    assert [path for path in run.paths() if layout.require(path).what is layout.What.SIGNATURE] == []
+    assert b"security" not in run.read(layout.manifest())
+
+
+UNSIGNED, STRANGER, UNLISTED = "is not signed", "signed by another key", "no key of nu is on the roster"
+
+
+def spoil(run: Run, how: str, *, stranger: Signs) -> None:
+    """Nu publishes its pass, and somebody puts another in its place."""
+    Local(run.clients["nu"]).step()
+    while PassRef(1, "nu").seal not in run.paths():
+        Local(run.clients["nu"]).step()
+    if how == UNLISTED:
+        return
+    data = forged(run, NU)
+    if how == STRANGER:
+        run.sign(NU.seal, data, by=stranger)
+
+
+@pytest.mark.parametrize("how", [UNSIGNED, STRANGER, UNLISTED])
+def test_a_pass_that_is_not_its_sites_own_is_waited_for_by_all_expected(tmp_path: Path, how: str) -> None:
+    run = Run(tmp_path / "run")
+    run.begin(listed=how != UNLISTED)
+    spoil(run, how, stranger=make_key(tmp_path))
+    loops = [Lead(run.lead), Local(run.lead)]
+    said = [loop.step().why for _ in range(6) for loop in loops]
+    assert any(how in why and "nu" in why for why in said), said
+    assert PassRef(1).seal not in run.paths()
+
+
+@pytest.mark.parametrize("how", [UNSIGNED, STRANGER, UNLISTED])
+def test_a_quorum_goes_on_without_it_and_says_why(tmp_path: Path, how: str) -> None:
+    run = Run(tmp_path / "run", policy=Policy(require="quorum", min_participants=1))
+    run.begin(listed=how != UNLISTED)
+    spoil(run, how, stranger=make_key(tmp_path))
+    loops = [Lead(run.lead), Local(run.lead)]
+    for _ in range(12):
+        for loop in loops:
+            loop.step()
+    seal = Seal.parse(run.read(PassRef(1).seal), source="")
+    assert seal.round is not None
+    assert [one.site for one in seal.round.inputs] == ["rush"]
+    (left,) = seal.round.excluded
+    assert left.site == "nu"
+    assert how in left.reason
+
+
+@pytest.mark.parametrize("by", ["nobody", "nu"])
+def test_nobody_trains_from_a_global_that_the_lead_did_not_sign(tmp_path: Path, by: str) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    data = forged(run, PassRef(0))
+    if by == "nu":
+        run.sign(PassRef(0).seal, data, by=run.keys["nu"])
+    run.trained.clear()
+    with pytest.raises(SignatureRefused, match="global/pass_000/metrics.json") as refused:
+        for _ in range(4):
+            Local(run.clients["nu"]).step()
+    assert refused.value.exit_code == 39
+    assert run.trained == []
+    assert not any(path.startswith("sites/nu/events/pass_001.started") for path in run.paths())
+
+
+def test_a_forged_end_ends_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    now = run.lead.clock.now()
+    done = Done.make(
+        run_id="trial", final_pass=None, final_metrics_sha256=None, reason="stop", created_at=now
+    )
+    run.put(layout.done(), done.dump())
+    with pytest.raises(SignatureRefused, match=r"DONE\.json is not signed"):
+        Local(run.clients["nu"]).step()
+
+
+def test_a_signature_of_another_place_does_not_count(tmp_path: Path) -> None:
+    """A pass of nu, copied to where a redone one would lie, with its signature."""
+    run = Run(tmp_path)
+    run.begin()
+    finish(run.loops())
+    redone = PassRef(1, "nu", 1)
+    data = run.read(NU.seal)
+    run.put(redone.seal, data)
+    run.put(layout.signature(redone.seal, sha256(data)), run.read(layout.signature(NU.seal, sha256(data))))
+    with pytest.raises(SignatureRefused, match="does not hold for these bytes at this place"):
+        run.prove()
+
+
+def test_a_key_that_was_replaced_counts_for_what_is_old_and_for_nothing_new(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", policy=Policy(require="quorum", min_participants=1))
+    run.begin()
+    spoil(run, UNLISTED, stranger=run.keys["nu"])
+    change_roster(run.lead, "add", site="nu", key=make_key(tmp_path).fingerprint)
+    loops = [Lead(run.lead), Local(run.lead)]
+    for _ in range(12):
+        for loop in loops:
+            loop.step()
+    seal = Seal.parse(run.read(PassRef(1).seal), source="")
+    assert seal.round is not None
+    assert [one.reason for one in seal.round.excluded] == ["it is signed by another key than the roster's"]
+    assert run.prove().complete, "its join and its pass were its own when they were made"
+
+
+@pytest.mark.parametrize("ref", [NU, PassRef(0), PassRef(1)], ids=str)
+@pytest.mark.parametrize("verb", ["before", "after"])
+def test_a_process_that_dies_between_signature_and_seal_resumes(
+    tmp_path: Path, ref: PassRef, verb: str
+) -> None:
+    run = Run(tmp_path)
+    if ref.number:
+        run.begin()
+    died: list[str] = []
+
+    class Dies:
+        """A store that is gone once, around the signature of one seal."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(run.actors.inner, name)
+
+        def push(self, src: Path, key: str, **how: Any) -> Any:
+            at = ".sig.json" if verb == "before" else "/metrics.json"
+            if not died and key.startswith(f"trial/{ref.folder}/metrics") and key.endswith(at):
+                died.append(key)
+                raise StoreUnavailable("gone")
+            return run.actors.inner.push(src, key, **how)
+
+    who = "nu" if ref.site else "rush"
+    run.start(who, store=Dies())  # type: ignore[arg-type]  a store by its attributes
+    with pytest.raises(StoreUnavailable):
+        finish(run.loops())
+    assert len(died) == 1
+    assert ref.seal not in run.paths()
+    run.start(who)
+    if not ref.number:
+        run.begin()
+    finish(run.loops())
+    assert run.prove().complete
+
+
+def test_without_its_key_a_site_publishes_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    (tmp_path / "nu/keys/signing.pem").unlink()
+    run.start("nu")
+    with pytest.raises(ConfigError, match="no signing key here"):
+        Local(run.clients["nu"]).step()
+    ours = [layout.require(path).what for path in run.paths() if path.startswith("sites/nu")]
+    assert not set(ours) & SIGNED
+
+
+def test_the_lead_begins_no_run_with_another_key_than_the_announced(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    (tmp_path / "rush/keys/signing.pem").unlink()
+    make_key(tmp_path / "rush")
+    run.start("rush")
+    with pytest.raises(ConfigError, match="lead_key"):
+        run.begin()
+    assert not any(layout.require(path).what in SIGNED for path in run.paths())
+
+
+def test_whoever_verifies_a_signed_run_must_know_the_leads_key(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    with pytest.raises(ConfigError, match="is signed"):
+        Transcript(_over(run.lead, run.actors.inner))
