@@ -97,6 +97,6 @@ def test_passes_beyond_999_are_ordered_by_number() -> None:
 
 def test_no_two_paths_of_the_list_are_one_file_in_a_mirror() -> None:
     mirrored = [layout.mirror_path(path) for path, _ in KNOWN]
-    models = [path for path, text in KNOWN if "digest=" in text]
+    models = [path for path, text in KNOWN if "digest=" in text and not text.startswith("signature")]
     assert len(set(mirrored)) == len(mirrored)
     assert all(layout.parse(layout.mirror_path(path)) is None for path in models)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +42,7 @@ class Signed:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     folder = tmp_path_factory.mktemp("signed")
     store = MemoryStore()
     federation = Federation(folder, store=store, sites=("rush",), num_passes=2)
@@ -55,7 +54,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
     federation.run()
     named = ((path, layout.require(path).what) for path in federation.paths())
     kept = {path: federation.read(path) or b"" for path, what in named if what in SIGNED | {What.SIGNATURE}}
-    yield Signed(federation, store, key, kept, folder)
+    return Signed(federation, store, key, kept, folder)
 
 
 def test_it_holds_and_every_signed_document_has_its_signature(run: Signed) -> None:

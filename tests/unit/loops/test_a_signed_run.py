@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from stitch.client.operator import change_roster
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
 from stitch.config.settings import Policy, Security
-from stitch.errors import ConfigError, SignatureRefused, StoreUnavailable
+from stitch.errors import ConfigError, SignatureRefused, StoreError
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import SIGNED, PassRef
 from stitch.loops.lead import Lead
@@ -24,6 +25,7 @@ from stitch.loops.local import Local
 from stitch.store.base import Store
 from stitch.store.lanes import Lanes
 from stitch.sync.signing import Signs
+from stitch.testing.faulty import Crashed, Fault, FaultyStore, once
 from stitch.views.proof import Proof
 from stitch.wire import Done, Seal, sha256
 from tests.unit.loops.actors import Actors, Loop, aggregate, finish, train
@@ -143,6 +145,11 @@ def test_a_run_that_does_not_sign_writes_none(tmp_path: Path) -> None:
     assert b"security" not in run.read(layout.manifest())
 
 
+def turns(loop: Loop, count: int) -> None:
+    for _ in range(count):
+        loop.step()
+
+
 UNSIGNED, STRANGER, UNLISTED = "is not signed", "signed by another key", "no key of nu is on the roster"
 
 
@@ -163,7 +170,7 @@ def test_a_pass_that_is_not_its_sites_own_is_waited_for_by_all_expected(tmp_path
     run = Run(tmp_path / "run")
     run.begin(listed=how != UNLISTED)
     spoil(run, how, stranger=make_key(tmp_path))
-    loops = [Lead(run.lead), Local(run.lead)]
+    loops: list[Loop] = [Lead(run.lead), Local(run.lead)]
     said = [loop.step().why for _ in range(6) for loop in loops]
     assert any(how in why and "nu" in why for why in said), said
     assert PassRef(1).seal not in run.paths()
@@ -174,7 +181,7 @@ def test_a_quorum_goes_on_without_it_and_says_why(tmp_path: Path, how: str) -> N
     run = Run(tmp_path / "run", policy=Policy(require="quorum", min_participants=1))
     run.begin(listed=how != UNLISTED)
     spoil(run, how, stranger=make_key(tmp_path))
-    loops = [Lead(run.lead), Local(run.lead)]
+    loops: list[Loop] = [Lead(run.lead), Local(run.lead)]
     for _ in range(12):
         for loop in loops:
             loop.step()
@@ -194,9 +201,9 @@ def test_nobody_trains_from_a_global_that_the_lead_did_not_sign(tmp_path: Path, 
     if by == "nu":
         run.sign(PassRef(0).seal, data, by=run.keys["nu"])
     run.trained.clear()
-    with pytest.raises(SignatureRefused, match="global/pass_000/metrics.json") as refused:
-        for _ in range(4):
-            Local(run.clients["nu"]).step()
+    local = Local(run.clients["nu"])
+    with pytest.raises(SignatureRefused, match=r"global/pass_000/metrics\.json") as refused:
+        turns(local, 4)
     assert refused.value.exit_code == 39
     assert run.trained == []
     assert not any(path.startswith("sites/nu/events/pass_001.started") for path in run.paths())
@@ -232,7 +239,7 @@ def test_a_key_that_was_replaced_counts_for_what_is_old_and_for_nothing_new(tmp_
     run.begin()
     spoil(run, UNLISTED, stranger=run.keys["nu"])
     change_roster(run.lead, "add", site="nu", key=make_key(tmp_path).fingerprint)
-    loops = [Lead(run.lead), Local(run.lead)]
+    loops: list[Loop] = [Lead(run.lead), Local(run.lead)]
     for _ in range(12):
         for loop in loops:
             loop.step()
@@ -243,34 +250,21 @@ def test_a_key_that_was_replaced_counts_for_what_is_old_and_for_nothing_new(tmp_
 
 
 @pytest.mark.parametrize("ref", [NU, PassRef(0), PassRef(1)], ids=str)
-@pytest.mark.parametrize("verb", ["before", "after"])
-def test_a_process_that_dies_between_signature_and_seal_resumes(
-    tmp_path: Path, ref: PassRef, verb: str
-) -> None:
+@pytest.mark.parametrize("fault", ["crash_before", "crash_after", "lose_reply", "lose_request"])
+def test_what_happens_to_a_seals_signature_is_made_good(tmp_path: Path, ref: PassRef, fault: Fault) -> None:
+    """The process dies around it, or the store's answer is lost: the same command goes on."""
     run = Run(tmp_path)
     if ref.number:
         run.begin()
-    died: list[str] = []
-
-    class Dies:
-        """A store that is gone once, around the signature of one seal."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(run.actors.inner, name)
-
-        def push(self, src: Path, key: str, **how: Any) -> Any:
-            at = ".sig.json" if verb == "before" else "/metrics.json"
-            if not died and key.startswith(f"trial/{ref.folder}/metrics") and key.endswith(at):
-                died.append(key)
-                raise StoreUnavailable("gone")
-            return run.actors.inner.push(src, key, **how)
-
     who = "nu" if ref.site else "rush"
-    run.start(who, store=Dies())  # type: ignore[arg-type]  a store by its attributes
-    with pytest.raises(StoreUnavailable):
-        finish(run.loops())
-    assert len(died) == 1
-    assert ref.seal not in run.paths()
+    plan = once(fault, verb="push", containing=f"{ref.folder}/metrics.")
+    run.start(who, store=FaultyStore(run.actors.inner, plan))
+    with contextlib.suppress(Crashed, StoreError):
+        for _ in range(20):
+            for loop in run.loops()[:-1] if who == "rush" else run.loops():
+                loop.step()
+    if fault.startswith("crash"):
+        assert ref.seal not in run.paths()
     run.start(who)
     if not ref.number:
         run.begin()
