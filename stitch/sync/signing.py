@@ -45,21 +45,21 @@ class Signing:
     signer: Signs | None = None
     synced: bool = False
     _rosters: int = 0
-    _keys: dict[str, list[str]] = field(default_factory=dict)
+    _listed: dict[str, str | None] = field(default_factory=dict)
+    _keys: dict[str, set[str]] = field(default_factory=dict)
     _known: dict[tuple[str, str], tuple[str, bytes]] = field(default_factory=dict)
 
     def learn(self, roster: Roster) -> None:
         """Take the keys of a roster that was checked; an earlier key still explains what is old."""
-        self._rosters = max(self._rosters, roster.number)
+        if roster.number >= self._rosters:
+            self._rosters, self._listed = roster.number, {one.site: one.key for one in roster.sites}
         for one in roster.sites:
-            known = self._keys.setdefault(one.site, [])
-            if one.key is not None and one.key not in known[-1:]:
-                known.append(one.key)
+            if one.key is not None:
+                self._keys.setdefault(one.site, set()).add(one.key)
 
     def listed(self, site: str) -> str | None:
-        """The fingerprint under which a site signs now, as far as rosters were read."""
-        keys = self._keys.get(site)
-        return keys[-1] if keys else None
+        """The fingerprint that the newest roster has for a site, as far as rosters were read."""
+        return self._listed.get(site)
 
     def signer_of(self, path: str, data: bytes) -> str:
         """Who signed bytes that were checked here before; "" for others."""

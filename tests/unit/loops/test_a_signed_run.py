@@ -16,7 +16,7 @@ from stitch.client.keys import make_key, signing_of
 from stitch.client.operator import change_roster
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
-from stitch.config.settings import Policy, Security
+from stitch.config.settings import Policy, Security, StoreSettings
 from stitch.errors import ConfigError, SignatureRefused, StoreError
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import SIGNED, PassRef
@@ -25,6 +25,7 @@ from stitch.loops.local import Local
 from stitch.store.base import Store
 from stitch.store.lanes import Lanes
 from stitch.sync.signing import Signs
+from stitch.sync.status import Status
 from stitch.testing.faulty import Crashed, Fault, FaultyStore, once
 from stitch.views.proof import Proof
 from stitch.wire import Done, Seal, sha256
@@ -94,6 +95,10 @@ class Run:
         """Somebody with a token to write everything."""
         lanes = _over(self.lead, self.actors.inner)
         lanes.write(path, data, mode="replace")
+
+    def remove(self, path: str) -> None:
+        """Not here yet, as far as a reader sees."""
+        del self.actors.inner._held[f"trial/{path}"]
 
     def sign(self, path: str, data: bytes, *, by: Signs) -> None:
         self.put(layout.signature(path, sha256(data)), by.sign(data, place=f"trial/{path}"))
@@ -247,6 +252,36 @@ def test_a_key_that_was_replaced_counts_for_what_is_old_and_for_nothing_new(tmp_
     assert seal.round is not None
     assert [one.reason for one in seal.round.excluded] == ["it is signed by another key than the roster's"]
     assert run.prove().complete, "its join and its pass were its own when they were made"
+
+
+def test_a_site_that_is_listed_without_a_key_gives_no_pass(tmp_path: Path) -> None:
+    run = Run(tmp_path, policy=Policy(require="quorum", min_participants=1))
+    run.begin()
+    spoil(run, UNLISTED, stranger=run.keys["nu"])
+    change_roster(run.lead, "add", site="nu", key=None)
+    for _ in range(12):
+        turns(Lead(run.lead), 1)
+        turns(Local(run.lead), 1)
+    seal = Seal.parse(run.read(PassRef(1).seal), source="")
+    assert seal.round is not None
+    assert [one.reason for one in seal.round.excluded] == ["the site has no key on the roster"]
+
+
+def test_in_a_copied_folder_a_signature_may_come_after_its_seal(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.changes["store"] = StoreSettings(synced=True)
+    for site in PAIR:
+        run.start(site)
+    run.begin()
+    spoil(run, UNLISTED, stranger=run.keys["nu"])
+    beside = layout.signature(NU.seal, sha256(run.read(NU.seal)))
+    late = run.read(beside)
+    run.remove(beside)
+    assert run.start("rush").passes.pull(NU) == (Status.NO_NEW_PASS, None)
+    run.put(beside, late)
+    status, sealed = run.start("rush").passes.pull(NU)
+    assert status is Status.DOWNLOADED
+    assert sealed is not None
 
 
 @pytest.mark.parametrize("ref", [NU, PassRef(0), PassRef(1)], ids=str)
