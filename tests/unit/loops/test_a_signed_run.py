@@ -211,7 +211,19 @@ def test_nobody_trains_from_a_global_that_the_lead_did_not_sign(tmp_path: Path, 
         turns(local, 4)
     assert refused.value.exit_code == 39
     assert run.trained == []
+    assert run.clients["nu"].mirror.sealed(PassRef(0)) is None, "it was not even fetched"
     assert not any(path.startswith("sites/nu/events/pass_001.started") for path in run.paths())
+
+
+def test_a_manifest_that_the_lead_did_not_sign_begins_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    data = run.read(layout.manifest()).replace(b'"root_seed": 1', b'"root_seed": 2')
+    run.put(layout.manifest(), data)
+    run.sign(layout.manifest(), data, by=run.keys["nu"])
+    with pytest.raises(SignatureRefused, match="manifest"):
+        Local(run.clients["nu"]).step()
+    assert run.clients["nu"].mirror.read(layout.manifest()) is None
 
 
 def test_a_forged_end_ends_nothing(tmp_path: Path) -> None:
