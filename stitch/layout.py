@@ -117,8 +117,8 @@ class Key:
         number: the pass of an event or verdict, the serial of a roster, join or term.
         attempt: the training attempt of an event (1 and up), the round attempt of a verdict.
         name: the event's name, or an attachment's; of a signature, the path of what it signs.
-        digest: the digest in a stored model's or attachment's name; in a signature's, that of the
-            document which it signs.
+        digest: the digest in a stored model's or attachment's name.
+        signs: in a signature's name the digest of the document which it signs.
         ext: their extension.
     """
 
@@ -130,6 +130,7 @@ class Key:
     name: str = ""
     digest: str = ""
     ext: str = ""
+    signs: str = ""
 
     @property
     def replaced(self) -> bool:
@@ -290,7 +291,7 @@ def _signature(path: str) -> Key | None:
         number=number,
         attempt=signed.attempt,
         name=f"{found['stem']}.json",
-        digest=found["digest"],
+        signs=found["digest"],
     )
 
 

@@ -22,6 +22,7 @@ _ORDER = {
     What.ROSTER: 1,
     What.JOIN: 1,
     What.TERM: 1,
+    What.SIGNATURE: -1,  # up before what it signs, whatever that is
     What.MODEL: 3,
     What.ATTACHMENT: 3,
     What.VERDICT: 3,

@@ -31,6 +31,7 @@ from stitch.wire import (
     Orchestration,
     Roster,
     Seal,
+    Signature,
     Term,
     Verdict,
 )
@@ -53,6 +54,7 @@ KINDS: Mapping[What, type[Document]] = {
     What.DONE: Done,
     What.JOIN: Join,
     What.EVENT: EventDoc,
+    What.SIGNATURE: Signature,
 }
 """Which document lies under which key."""
 

@@ -48,7 +48,7 @@ def test_an_attachment_keeps_its_name_and_loses_its_digest_in_the_mirror(
 def test_a_signature_is_read_back_beside_what_it_signs(ref: PassRef, digest: str) -> None:
     path = layout.signature(ref.seal, digest)
     key = layout.require(path)
-    assert (key.what, key.lane, key.name, key.digest) == (
+    assert (key.what, key.lane, key.name, key.signs) == (
         What.SIGNATURE, ref.lane, ref.seal, digest[:12],
     )  # fmt: skip
     assert layout.mirror_path(path) == path
@@ -118,7 +118,7 @@ def test_a_name_with_anything_put_in_is_another_name_or_none(path: str, odd: str
         assert key.ref is not None
         assert changed.startswith(key.ref.folder + "/")
     elif key.what is What.SIGNATURE:
-        assert changed == layout.signature(key.name, key.digest)
+        assert changed == layout.signature(key.name, key.signs)
     else:
         assert changed == path
 

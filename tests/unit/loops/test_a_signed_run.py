@@ -12,6 +12,7 @@ import pytest
 
 from stitch import layout
 from stitch.client import Client, Setup
+from stitch.client.carry_list import in_order
 from stitch.client.keys import make_key, signing_of
 from stitch.client.operator import change_roster
 from stitch.client.transcript import Transcript
@@ -264,6 +265,18 @@ def test_a_key_that_was_replaced_counts_for_what_is_old_and_for_nothing_new(tmp_
     assert seal.round is not None
     assert [one.reason for one in seal.round.excluded] == ["it is signed by another key than the roster's"]
     assert run.prove().complete, "its join and its pass were its own when they were made"
+
+
+def test_a_lane_that_is_carried_by_hand_brings_each_signature_before_its_document(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    finish(run.loops())
+    for lane in ("global", "sites/nu"):
+        order = [path for path, _ in in_order(run.paths(), lane)]
+        decides = [path for path in order if layout.require(path).what in SIGNED]
+        assert decides
+        for path in decides:
+            assert order.index(layout.signature(path, sha256(run.read(path)))) < order.index(path)
 
 
 def test_a_site_that_is_listed_without_a_key_gives_no_pass(tmp_path: Path) -> None:
