@@ -52,7 +52,7 @@ def as_json(box: Outbox, settings: Settings, *, passes: Sequence[Sealed]) -> str
                 "seal_sha256": sealed.sha256,
                 "n_samples": sealed.seal.n_samples,
                 "metrics": dict(sealed.seal.metrics),
-                "files": [_file(settings, one) for one in leaving(sealed)],
+                "files": [_file(settings, one) for one in leaving(sealed, settings)],
             }
             for sealed in passes
         ],
@@ -78,7 +78,7 @@ def _one(box: Outbox, settings: Settings, sealed: Sealed) -> Iterator[str]:
     state = {"held": "waits for review", "approved": "is approved", "sent": "was sent"}[box.state(sealed)]
     yield f"pass {seal.pass_id} of {site}, training {seal.attempt}, {state}; this and nothing else leaves"
     yield f"to {_store(settings)}:"
-    for one in leaving(sealed):
+    for one in leaving(sealed, settings):
         yield f"  {settings.run_id}/{one.path}"
         yield f"    {one.size} bytes ({size(one.size)})"
         yield f"    SHA-256 {one.sha256}"

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Literal
 
 from stitch import layout
+from stitch.client.keys import signing_of
 from stitch.clock import Clock
 from stitch.config.settings import Settings
 from stitch.errors import ConfigError, EgressRefused
 from stitch.files import disk, write_file
 from stitch.layout import Event, PassRef
 from stitch.mirror import Mirror, Sealed
+from stitch.wire import sha256
 
 State = Literal["held", "approved", "sent"]
 """Waits for a person; may leave; has left."""
@@ -154,9 +156,17 @@ class Outbox:
             write_file(file, json.dumps(note, indent=2).encode("utf-8"), durable=True)
 
 
-def leaving(sealed: Sealed) -> list[Leaving]:
-    """Every file that leaves with a pass once it is approved, but for the report of the same numbers."""
+def leaving(sealed: Sealed, settings: Settings) -> list[Leaving]:
+    """Every file that leaves with a pass once it is approved, but for the report of the same numbers.
+
+    Raises:
+        ConfigError: the run signs and there is no usable key here.
+    """
     seal, ref = sealed.seal, sealed.ref
     files = [Leaving(ref.model(seal.model_sha256, seal.ext), seal.model_bytes, seal.model_sha256)]
     files += [Leaving(f"{ref.folder}/{one.file}", one.bytes, one.sha256) for one in seal.attachments]
+    signing = signing_of(settings)
+    if signing is not None and signing.signer is not None:
+        envelope = signing.signer.sign(sealed.data, place=f"{settings.run_id}/{ref.seal}")
+        files.append(Leaving(layout.signature(ref.seal, sealed.sha256), len(envelope), sha256(envelope)))
     return [*files, Leaving(ref.seal, len(sealed.data), sealed.sha256)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import stat
@@ -157,3 +158,22 @@ def test_a_site_trains_from_no_global_without_a_signature(federation: Federation
     with unchanged(federation.store, but=("join",)):
         said = federation.nu.call("step")
     assert (said.code, said.cause) == (39, "global/pass_000/metrics.json is not signed")
+
+
+def test_a_review_shows_the_signature_that_leaves_with_a_pass(federation: Federation) -> None:
+    listed(federation)
+    file = federation.nu.root / "config/config.json"
+    federation.nu.write(
+        "config/config.json", json.dumps(json.loads(file.read_text("utf-8")) | {"outbox": "review"})
+    )
+    assert federation.nu.call("step").code == 0
+    (held,) = json.loads(federation.nu.call("outbox", "show", "--json").out)["passes"]
+    assert federation.nu.call("outbox", "approve", "1").code == 0
+    assert federation.nu.call("step").code == 0
+    folder = federation.run / "sites/nu/pass_001"
+    assert {path.name for path in folder.iterdir()} == {
+        one["key"].rpartition("/")[2] for one in held["files"]
+    }
+    for one in held["files"]:
+        data = (federation.store / one["key"]).read_bytes()
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (one["bytes"], one["sha256"])
