@@ -132,7 +132,9 @@ class AzureStore:
             else:
                 with self._connection.reader.first(self._blob(key).url, unless) as answer:
                     if answer.status_code == 304:
-                        return self._known(key, unless)
+                        known = self._known(key, unless)
+                        # Another version may have come between the two answers: then that one is pulled.
+                        return known if known.etag == unless else self.pull(key, to, progress=progress)
                     entry = entry_in(key, answer)
                     part = Part(path, entry, clock=self._clock)
                     part.begin()
@@ -284,6 +286,7 @@ class AzureStore:
             seen = self._stat(key)
         if seen is None:
             raise NotFound(f"pull {key}: not in the store")
+        self._seen[key] = seen
         return seen
 
     def _blob(self, key: str) -> BlobClient:

@@ -269,6 +269,37 @@ def test_a_poll_of_an_unchanged_key_is_one_request(bare: Store, proxy: FaultProx
     assert len(proxy.seen) - before == 1
 
 
+def test_a_poll_of_what_we_wrote_ourselves_is_one_request_from_the_second_on(
+    bare: Store, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    entry = bare.push(_file(tmp_path, 10), "a", mode="create")
+    bare.pull("a", tmp_path / "out", unless=entry.etag)
+    before = len(proxy.seen)
+    assert bare.pull("a", tmp_path / "out", unless=entry.etag).etag == entry.etag
+    assert len(proxy.seen) - before == 1
+
+
+def test_a_version_that_comes_between_unchanged_and_the_look_at_it_is_pulled(
+    azurite: Azurite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer "unchanged" describes nothing; what the next one describes may be newer."""
+    url = azurite.container_url(azurite.new_container())
+    ours, theirs = (open_store(url, options=StoreOptions()) for _ in range(2))
+    entry = ours.push(_file(tmp_path, 10), "a", mode="create")
+    newer = _file(tmp_path, 20, "newer")
+    look = ours._stat  # type: ignore[attr-defined]  # the backend's own look, between whose answers a rival writes
+
+    def late(key: str) -> object:
+        if not (tmp_path / "out").exists():
+            theirs.push(newer, "a", mode="replace")
+        return look(key)
+
+    monkeypatch.setattr(ours, "_stat", late)
+    found = ours.pull("a", tmp_path / "out", unless=entry.etag)
+    assert found.etag != entry.etag
+    assert _same(newer, tmp_path / "out")
+
+
 def test_the_store_clock_costs_no_request_after_any_answer(bare: Store, proxy: FaultProxy) -> None:
     first = bare.now()
     assert len(proxy.seen) == 1
