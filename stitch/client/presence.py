@@ -1,4 +1,4 @@
-"""That a site takes part and lives: its join documents and its heartbeats."""
+"""That a site takes part and lives: its join documents, its events and its heartbeats."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from stitch.client.begun import Begun
 from stitch.client.commitment import root_of_data
 from stitch.client.seat import Seat
 from stitch.errors import ConfigError, LaneLost, ProtocolError, StoreDenied
-from stitch.layout import GLOBAL, What
+from stitch.layout import GLOBAL, Event, What
 from stitch.version import __version__
-from stitch.wire import Join
+from stitch.wire import Join, Seal
 from stitch.wire.documents import Liveness
 
 
@@ -102,6 +102,40 @@ class Presence(Begun):
         except ProtocolError:
             return None
         return stored.doc if stored else None
+
+    def report(self, seal: Seal) -> None:
+        """Emit the pass's `completed` event; a seal implies it, so a missing one is repaired."""
+        self.emit(
+            seal.pass_id,
+            Event.COMPLETED,
+            attempt=seal.attempt,
+            model_sha256=seal.model_sha256,
+            n_samples=seal.n_samples,
+            metrics=dict(seal.metrics),
+        )
+
+    def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> bool:
+        """Create an event of this site's pass: started, completed, failed or evaluated.
+
+        Before `started` the pins are checked, and the lead's hooks where `[integrity]` says so; with
+        `commit` it carries the root over the data.
+
+        Args:
+            pass_id: the site pass.
+            event: which; repeating one changes nothing.
+            attempt: the training attempt; by default the newest.
+            **fields: further fields of the event document.
+
+        Returns:
+            Whether the event that is there now says this; one that says something else was kept.
+
+        Raises:
+            PinMismatch, ConfigError: this site may not train; nothing was created.
+        """
+        if event == Event.STARTED:
+            fields = self.ready_to_train(pass_id) | fields
+        number = attempt or max(1, self.events.last_attempt(pass_id))
+        return not self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields)).conflict
 
     def heartbeat(self, pass_id: int | None = None) -> None:
         """Beat once: shows that this site lives.

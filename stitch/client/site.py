@@ -14,7 +14,7 @@ from stitch.client.outbox import Outbox
 from stitch.client.presence import Presence
 from stitch.errors import ConfigError, HookOutput, ProtocolError
 from stitch.hooks.inline import check_map
-from stitch.layout import GLOBAL, Event, PassRef
+from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed, Stage
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
@@ -306,40 +306,6 @@ class SiteVerbs(Presence):
             return status
         self.report(sealed.seal)
         return Status.ALREADY_SYNCED
-
-    def report(self, seal: Seal) -> None:
-        """Emit the pass's `completed` event; a seal implies it, so a missing one is repaired."""
-        self.emit(
-            seal.pass_id,
-            Event.COMPLETED,
-            attempt=seal.attempt,
-            model_sha256=seal.model_sha256,
-            n_samples=seal.n_samples,
-            metrics=dict(seal.metrics),
-        )
-
-    def emit(self, pass_id: int, event: str, *, attempt: int | None = None, **fields: Any) -> bool:
-        """Create an event of this site's pass: started, completed, failed or evaluated.
-
-        Before `started` the pins are checked, and the lead's hooks where `[integrity]` says so; with
-        `commit` it carries the root over the data.
-
-        Args:
-            pass_id: the site pass.
-            event: which; repeating one changes nothing.
-            attempt: the training attempt; by default the newest.
-            **fields: further fields of the event document.
-
-        Returns:
-            Whether the event that is there now says this; one that says something else was kept.
-
-        Raises:
-            PinMismatch, ConfigError: this site may not train; nothing was created.
-        """
-        if event == Event.STARTED:
-            fields = self.ready_to_train(pass_id) | fields
-        number = attempt or max(1, self.events.last_attempt(pass_id))
-        return not self.told(self.events.emit(pass_id, Event(event), attempt=number, **fields)).conflict
 
     def _base(self, pass_id: int) -> Sealed:
         _, base = self.fetch_global(pass_id - 1)

@@ -66,11 +66,6 @@ class Closing:
         self._aborted_round = -1
         self._waited = False  # whether this process has waited for any attempt yet
 
-    @property
-    def needed(self) -> int:
-        """How many started sites make a round collect."""
-        return self._policy.needed
-
     def decide(self, now: Round) -> Turn | None:
         """Ask the policy; None once the round has a closed verdict.
 
@@ -221,7 +216,11 @@ class Closing:
         client = self._client
         client.seat(GLOBAL).still()
         reason = f"{site} declares other data in its seal than when it started"
-        client.abort_attempt(now.attempt, now.roster, code=MISMATCH, reason=reason, redo=[site])
+        stored = client.abort_attempt(now.attempt, now.roster, code=MISMATCH, reason=reason, redo=[site])
+        if stored.doc.verdict != "aborted":
+            hint = "Another lead has closed the round meanwhile: look at its verdict, and run one lead."
+            return CommitmentMismatch(f"round {now.number}: {reason}", hint=hint)
+        now.machine.to(RoundState.ABORTED)
         client.publish_orchestration(now.view())
         return CommitmentMismatch(
             f"round {now.number}: {reason}; the round was given up",

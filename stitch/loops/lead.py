@@ -31,11 +31,6 @@ class Lead:
         self._round: Round | None = None
         self._quiet = 0
 
-    @property
-    def round(self) -> Round | None:
-        """The round under way, as of the last step; None before the first and after the last."""
-        return self._round
-
     def step(self) -> Turn:
         """One turn; returns at once, also when there is nothing to do.
 

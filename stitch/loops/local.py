@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.client import Client
-from stitch.client.calls import evaluate_call, train_call
+from stitch.client.calls import train_call
 from stitch.client.ended import RunEnded, check_end, run_hook
 from stitch.client.rebuild import published, rebuild, report_published
 from stitch.client.trail import own_words
@@ -28,9 +28,9 @@ from stitch.errors import (
 )
 from stitch.files import disk
 from stitch.layout import Event, PassRef
+from stitch.loops.evaluating import evaluate
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import Attempt, Turn
-from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.wire import MAX_BYTES, Done, Orchestration
 
@@ -301,38 +301,10 @@ class Local:
             if done is not None:
                 check_end(done, sealed)
             self._settle(final)
-            self._evaluate(sealed)
+            evaluate(client, sealed)
         early = final is not None and final < client.settings.num_passes
         why = done.reason if done else "early_stopped" if early else "completed"
         return Turn("done", f"run complete: {why}", final, final_pass=final)
-
-    def _evaluate(self, sealed: Sealed) -> None:
-        client = self.client
-        spec, number = client.settings.hooks.evaluate, sealed.ref.number
-        if spec is None or client.settings.egress.reviewed:
-            return  # under review no number leaves that nobody saw, and a score that stays helps nobody
-        if client.events.has(number, Event.EVALUATED, attempt=1):
-            return
-        stage = client.stage(PassRef(number, client.site, 1))
-        call = evaluate_call(client.settings, stage, spec=spec, model=sealed.model, pass_id=number)
-        try:
-            result = client.runner.run(call, stop=client.stop)
-            check_counts(result.n_samples, client.settings.egress)
-        except (HookError, EgressRefused) as error:
-            client.trail.last_error(error, pass_id=number, phase="evaluating", model_path=sealed.model)
-            client.journal.note(client.lane, "error", text=str(error), pass_id=number)
-            raise
-        finally:
-            client.drop_stage(stage.ref)
-        client.emit(
-            number,
-            Event.EVALUATED,
-            attempt=1,
-            model_sha256=sealed.seal.model_sha256,
-            n_samples=result.n_samples,
-            metrics=narrow(result.metrics, client.settings.egress.metrics),
-        )
-        client.journal.note(client.lane, "evaluate", text=f"global {number}", pass_id=number)
 
 
 def _wanted(data: bytes) -> tuple[object, ...]:

@@ -6,28 +6,9 @@ import csv
 import hashlib
 import io
 import json
-import shutil
 from pathlib import Path
 
-import pytest
-
-from tests.cli.federation import Federation, Site, build
-
-
-@pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Federation:
-    """One federation that ran to its end; only looked at."""
-    made = build(tmp_path_factory.mktemp("finished"))
-    made.finish_well()
-    return made
-
-
-@pytest.fixture
-def finished(once: Federation, tmp_path: Path) -> Federation:
-    """A copy of it, to change."""
-    for name in ("rush", "nu", "store"):
-        shutil.copytree(once.store.parent / name, tmp_path / name)
-    return Federation(Site(tmp_path / "rush"), Site(tmp_path / "nu"), tmp_path / "store")
+from tests.cli.federation import Federation
 
 
 def keys(run: Path) -> list[Path]:

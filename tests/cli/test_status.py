@@ -16,23 +16,7 @@ import pytest
 from stitch.cli.app import main
 from stitch.errors import StoreDenied
 from stitch.store import FolderStore
-from tests.cli.federation import Federation, Site, await_that, build
-
-
-@pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Federation:
-    """One federation that ran to its end; only looked at."""
-    made = build(tmp_path_factory.mktemp("finished"))
-    made.finish()
-    return made
-
-
-@pytest.fixture
-def finished(once: Federation, tmp_path: Path) -> Federation:
-    """A copy of it, to change."""
-    for name in ("rush", "nu", "store"):
-        shutil.copytree(once.store.parent / name, tmp_path / name)
-    return Federation(Site(tmp_path / "rush"), Site(tmp_path / "nu"), tmp_path / "store")
+from tests.cli.federation import Federation, Site, await_that
 
 
 def test_before_the_lead_began_everybody_was_never_seen(federation: Federation) -> None:

@@ -17,23 +17,7 @@ from stitch.cli.project import settings_here
 from stitch.cli.proving import Prover
 from stitch.errors import StoreDenied
 from stitch.store import FolderStore
-from tests.cli.federation import Federation, Said, Site, build, snapshot
-
-
-@pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Federation:
-    """One federation that ran to its end; only looked at."""
-    made = build(tmp_path_factory.mktemp("finished"))
-    made.finish_well()
-    return made
-
-
-@pytest.fixture
-def finished(once: Federation, tmp_path: Path) -> Federation:
-    """A copy of it, to alter."""
-    for name in ("rush", "nu", "store"):
-        shutil.copytree(once.store.parent / name, tmp_path / name)
-    return Federation(Site(tmp_path / "rush"), Site(tmp_path / "nu"), tmp_path / "store")
+from tests.cli.federation import Federation, Said, snapshot
 
 
 def flip(path: Path, place: int = 5) -> None:

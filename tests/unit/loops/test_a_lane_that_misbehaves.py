@@ -22,14 +22,7 @@ from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from stitch.wire import Seal
 from tests.unit.loops.actors import Actors
-from tests.unit.loops.test_rounds_without_everybody import (
-    COLLECT_S,
-    elastic,
-    inputs,
-    pass_time,
-    record_of,
-    settle,
-)
+from tests.unit.loops.elastic import COLLECT_S, elastic, inputs, pass_time, record_of, start
 
 
 @pytest.fixture
@@ -38,12 +31,6 @@ def federation(tmp_path: Path) -> Iterator[Federation]:
     yield federation
     for process in federation.alive():
         process.kill()
-
-
-def start(federation: Federation, *sites: str) -> None:
-    for site in sites:
-        federation.start(site)
-    settle(federation)
 
 
 def test_a_late_seal_that_says_nonsense_of_its_base_ends_no_round(federation: Federation) -> None:

@@ -19,7 +19,7 @@ from stitch.loops.closing import BELOW_QUORUM
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from tests.unit.loops.actors import Actors
-from tests.unit.loops.test_rounds_without_everybody import (
+from tests.unit.loops.elastic import (
     COLLECT_S,
     OPEN_S,
     TWO_OF_THREE,
@@ -29,6 +29,7 @@ from tests.unit.loops.test_rounds_without_everybody import (
     published,
     record_of,
     settle,
+    start,
     verdict_of,
 )
 
@@ -39,12 +40,6 @@ def federation(tmp_path: Path) -> Iterator[Federation]:
     yield federation
     for process in federation.alive():
         process.kill()
-
-
-def start(federation: Federation, *sites: str) -> None:
-    for site in sites:
-        federation.start(site)
-    settle(federation)
 
 
 # -- a second process beside the running lead ------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 
 from stitch import layout
 from stitch.client.operator import REDO_REQUESTED, ask_redo
-from stitch.config.settings import Policy
 from stitch.errors import QuorumNotReached
 from stitch.layout import PassRef
 from stitch.loops.closing import BELOW_QUORUM
@@ -17,17 +16,18 @@ from stitch.rounds import LATE, UNKNOWN
 from stitch.testing.faulty import Call, Fault
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
-from stitch.wire import Orchestration, RoundRecord, Verdict
-
-OPEN_S, COLLECT_S = 600.0, 1800.0
-TWO_OF_THREE = Policy(
-    "quorum", min_participants=2, open_timeout=OPEN_S, collect_timeout=COLLECT_S, retry_budget=1
+from stitch.wire import Orchestration
+from tests.unit.loops.elastic import (
+    COLLECT_S,
+    OPEN_S,
+    elastic,
+    inputs,
+    pass_time,
+    published,
+    record_of,
+    settle,
+    verdict_of,
 )
-
-
-def elastic(federation: Federation) -> Federation:
-    federation.changes["policy"] = TWO_OF_THREE
-    return federation
 
 
 @pytest.fixture
@@ -36,43 +36,6 @@ def federation(tmp_path: Path) -> Iterator[Federation]:
     yield federation
     for process in federation.alive():
         process.kill()
-
-
-def settle(federation: Federation, *, turns: int = 40) -> None:
-    """Turns of everybody, until nobody acts any more; no time passes."""
-    for _ in range(turns):
-        turns_taken = [turn for one in federation.alive() for turn in one.turns()]
-        if not any(turn is not None and turn.state == "acted" for turn in turns_taken):
-            return
-    raise AssertionError("they go on for ever")
-
-
-def record_of(federation: Federation, number: int) -> RoundRecord:
-    seal = federation.seal(PassRef(number))
-    assert seal is not None
-    assert seal.round is not None
-    return seal.round
-
-
-def verdict_of(federation: Federation, number: int, attempt: int) -> Verdict | None:
-    path = layout.verdict(number, attempt)
-    data = federation.read(path)
-    return None if data is None else Verdict.parse(data, source=path)
-
-
-def published(federation: Federation) -> Orchestration:
-    return Orchestration.parse(federation.read(layout.orchestration()) or b"", source="orchestration")
-
-
-def pass_time(federation: Federation, seconds: float) -> None:
-    """Time, with turns in between as `drive` takes them."""
-    for _ in range(int(seconds / 60)):
-        federation.advance(60)
-        settle(federation)
-
-
-def inputs(record: RoundRecord) -> list[str]:
-    return [one.site for one in record.inputs]
 
 
 def test_a_round_closes_over_a_quorum_at_the_deadline_and_not_before(federation: Federation) -> None:

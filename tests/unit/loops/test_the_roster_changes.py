@@ -17,7 +17,7 @@ from stitch.testing.federation import Federation
 from stitch.testing.processes import Before, Process
 from stitch.wire import Done
 from tests.unit.loops.actors import Actors
-from tests.unit.loops.test_rounds_without_everybody import inputs, record_of, settle
+from tests.unit.loops.elastic import inputs, record_of, settle, start
 
 
 @pytest.fixture
@@ -27,12 +27,6 @@ def federation(tmp_path: Path) -> Federation:
 
 def lead_of(federation: Federation) -> Process:
     return federation.alive("rush")[0]
-
-
-def start(federation: Federation, *sites: str) -> None:
-    for site in sites:
-        federation.start(site)
-    settle(federation)
 
 
 @pytest.mark.parametrize("change", ["drop", "pause"])
