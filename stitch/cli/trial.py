@@ -11,6 +11,7 @@ from pathlib import Path
 from stitch import layout
 from stitch.cli.project import shown
 from stitch.client.calls import aggregate_call, train_call
+from stitch.client.round_file import round_json
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
 from stitch.config.settings import pins_in_force
@@ -175,6 +176,7 @@ class Bench:
                 folder.mkdir(parents=True)
                 shutil.copyfile(one.model, folder / one.model.name)
                 (folder / "metrics.json").write_bytes(one.seal.dump())
+                (folder / "round.json").write_bytes(round_json(one.seal))
             bases = stage.folder / "bases"
             (bases / layout.pass_name(number - 1)).mkdir(parents=True)
             shutil.copyfile(base, bases / layout.pass_name(number - 1) / base.name)

@@ -11,7 +11,8 @@ from typing import Any
 
 from stitch import layout
 from stitch.client.calls import aggregate_call, train_call
-from stitch.client.record import LeadView, RecordVerbs
+from stitch.client.record import LeadView, RecordVerbs, input_of
+from stitch.client.round_file import round_json
 from stitch.client.watch import SiteWatch
 from stitch.errors import StoreUnavailable
 from stitch.files import disk
@@ -106,7 +107,7 @@ class LeadVerbs(RecordVerbs):
         return status, sealed
 
     def lay_inputs(self, stage: Stage, inputs: Sequence[Sealed]) -> None:
-        """Fill `stage.inputs_dir` with exactly these passes."""
+        """Fill `stage.inputs_dir` with exactly these passes, each with its `round.json` (docs/hooks.md)."""
         with disk(stage.inputs_dir):
             shutil.rmtree(stage.inputs_dir, ignore_errors=True)
             for sealed in inputs:
@@ -114,6 +115,8 @@ class LeadVerbs(RecordVerbs):
                 folder.mkdir(parents=True)
                 _lay(sealed.model, folder / sealed.model.name)
                 (folder / "metrics.json").write_bytes(sealed.data)
+                said = round_json(sealed.seal, input_of(sealed, stage.ref.number))
+                (folder / "round.json").write_bytes(said)
 
     def lay_base(self, stage: Stage, base: Sealed) -> Path:
         """A folder with the globals that the inputs were trained from: `pass_NNN/model.ext`."""

@@ -57,6 +57,10 @@ class Rounds:
                 "sealed bases": {seal["lane"]: seal["base_sha256"] for seal in seals},
                 "folders of bases": tree(bases_dir),
                 "base": file_sha256(global_path),
+                "rounds": [
+                    json.loads((site_dir / site / f"pass_{pass_id:03d}" / "round.json").read_text("utf-8"))
+                    for site in SITES
+                ],
             }
         )
         out_path.write_text(f"global {pass_id}", "utf-8")
@@ -75,11 +79,14 @@ def test_inputs_and_bases_hash_to_what_the_seals_say(tmp_path: Path) -> None:
         assert base is not None
         folders = [f"{site}/pass_{number:03d}" for site in sorted(SITES)]
         assert seen["inputs"] == [
-            f"{folder}/{name}" for folder in folders for name in ("metrics.json", "model.txt")
+            f"{folder}/{name}" for folder in folders for name in ("metrics.json", "model.txt", "round.json")
         ]
         assert seen["models"] == seen["sealed models"]
         assert seen["bases"] == seen["sealed bases"]
         assert seen["folders of bases"] == [f"pass_{number - 1:03d}/model.txt"]
         assert seen["base"] == base.seal.model_sha256
+        assert seen["rounds"] == [
+            {"site": site, "base_pass": number - 1, "staleness": 0, "weight": 1.0} for site in SITES
+        ]
     for client in clients:
         client.close()
