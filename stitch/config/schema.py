@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, S
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
-_PYTHON_HOOK = re.compile(r".+\.py:[A-Za-z_]\w*\Z")
+_PYTHON_HOOK = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*\Z")
 
 
 def seconds(value: object) -> object:
@@ -37,7 +37,7 @@ def _hook(value: object) -> object:
 
 def _function(value: object) -> object:
     if isinstance(value, str) and not _PYTHON_HOOK.match(value):
-        raise ValueError("not a function in a file")
+        raise ValueError("not a Python function")
     return value
 
 
@@ -55,7 +55,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0, allow_inf_nan=False)]
 Hook = Annotated[str | list[str], BeforeValidator(_hook)]
 Free = Annotated[dict[str, JsonValue], BeforeValidator(_finite)]
-_HOOK = '"path/file.py:function", or a command as a list of words'
+_HOOK = '"path/file.py:function", "package.module:function", or a command as a list of words'
 
 
 class _Table(BaseModel):
@@ -95,7 +95,7 @@ class HooksTable(_Table):
     evaluate: Hook | None = Field(default=None, description=_HOOK)
     diagnose: Hook | None = Field(default=None, description=_HOOK)
     leaves: Annotated[str, BeforeValidator(_function)] | None = Field(
-        default=None, description='"path/file.py:function"'
+        default=None, description='"path/file.py:function" or "package.module:function"'
     )
     model_ext: str | None = Field(default=None, description="the models' file extension as text")
     contract: str | None = Field(default=None, min_length=1, max_length=64, description='text, such as "1"')

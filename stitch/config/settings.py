@@ -60,8 +60,9 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The user's code: `"path/file.py:function"` or a command, relative to the project folder.
+    """The user's code: `"path/file.py:function"`, `"package.module:function"`, or a command.
 
+    Files and commands are relative to the project folder; a module is the project's or installed.
     `leaves` is a Python function alone: it yields what the dataset commitment covers.
     """
 

@@ -12,7 +12,7 @@ from stitch.errors import Stopped
 HookName = Literal["train", "aggregate", "evaluate", "diagnose", "leaves"]
 
 HookSpec = str | tuple[str, ...]
-"""`"path/file.py:function"`, or a command such as `("Rscript", "code/train.R")`."""
+"""`"path/file.py:function"`, `"package.module:function"`, or a command: `("Rscript", "code/train.R")`."""
 
 
 @dataclass(frozen=True, slots=True)

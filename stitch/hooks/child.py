@@ -1,4 +1,4 @@
-"""Runs one Python hook inside its own process: load the file, call the function, write the result.
+"""Runs one Python hook inside its own process: load its code, call the function, write the result.
 
 The result is one JSON file, one of: `{"returned": {…}, "odd": {key: type}}`, `{"error": {…}}` for
 what the hook raised, `{"exit": {…}}` for a `sys.exit`, `{"refused": "…"}` when the hook could not
@@ -56,7 +56,9 @@ def main(request: dict[str, Any]) -> int:
 
 
 def _run(request: dict[str, Any], *, root: Path, file: Path) -> dict[str, object]:
-    function = _find(_load(root, file), str(request["function"]), file)
+    name = str(request.get("module", ""))
+    module = _import(name, root, file) if name else _load(root, file)
+    function = _find(module, str(request["function"]), name or file.name)
     only_look = request["mode"] == "check"
     if only_look and not request["required"]:
         return {"returned": {}}
@@ -70,6 +72,14 @@ def _run(request: dict[str, Any], *, root: Path, file: Path) -> dict[str, object
         return {"returned": None, "type": type(returned).__name__}
     values, odd = plain(returned)
     return {"returned": values, "odd": odd}
+
+
+def _import(name: str, root: Path, file: Path) -> ModuleType:
+    """Import an installed module, or one of the project, by its name."""
+    if not file.is_file():
+        raise _RefusedError(f"the hook's module {name} is not installed")
+    sys.path.insert(0, str(root))
+    return importlib.import_module(name)
 
 
 def _load(root: Path, file: Path) -> ModuleType:
@@ -101,14 +111,14 @@ class _Fresh(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(path), path)
 
 
-def _find(module: ModuleType, function: str, file: Path) -> Callable[..., object]:
+def _find(module: ModuleType, function: str, shown: str) -> Callable[..., object]:
     found: object = module
     for part in function.split("."):
         found = getattr(found, part, None)
     if not callable(found):
         defined = [name for name, value in vars(module).items() if _is_own(value, module)]
         names = f"; it defines {', '.join(defined[:8])}" if defined else ""
-        raise _RefusedError(f"{file.name} has no function {function}{names}")
+        raise _RefusedError(f"{shown} has no function {function}{names}")
     return found
 
 

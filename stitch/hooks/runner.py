@@ -18,9 +18,18 @@ from stitch.hooks.call import HookCall, HookName, HookResult, HookSpec, HookStop
 from stitch.hooks.environment import child_environment, command_variables
 from stitch.hooks.failures import failure, read_result, timed_out
 from stitch.hooks.log import HookLog
+from stitch.hooks.modules import find_module
 from stitch.hooks.output import check_model, check_returned, read_metrics_file, stamp
 from stitch.hooks.process import Ended, HookProcess, Start, start_process
-from stitch.hooks.spec import CommandHook, find_command, hook_name, missing_script, parse_spec
+from stitch.hooks.spec import (
+    CommandHook,
+    ModuleHook,
+    find_command,
+    hook_name,
+    missing_script,
+    module_file,
+    parse_spec,
+)
 
 _TICK_S = 0.1  # how late a stop or a line of output may be seen; the hook's end is seen at once
 
@@ -157,8 +166,12 @@ class HookRunner:
             environ |= command_variables(call, metrics_path=files.metrics.absolute())
             request |= {"mode": "command", "argv": [_program(call, hook, environ), *hook.argv[1:]]}
         else:
+            if isinstance(hook, ModuleHook):
+                found = find_module(call.root, hook.module)
+                request |= {"module": hook.module, "file": str(found or "")}
+            else:
+                request["file"] = str(hook.file)
             request |= {
-                "file": str(hook.file),
                 "function": hook.function,
                 "leaves_path": str(call.out_path),
                 "required": dict(call.required),
@@ -263,11 +276,13 @@ def check_files(root: Path, spec: HookSpec) -> None:
     """Check that what a hook names is there, without running any of it: before a run begins.
 
     Raises:
-        ConfigError: the spec cannot be read, or its file, program or script is not there.
+        ConfigError: the spec cannot be read, or its file, module, program or script is not there.
     """
     found = parse_spec(root, spec)
     if isinstance(found, CommandHook):
         _check_command(root, found)
+    elif isinstance(found, ModuleHook):
+        module_file(root, found)
     elif not found.file.is_file():
         raise ConfigError(
             f'the hook "{hook_name(spec)}" names a file that does not exist',

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from stitch.errors import ConfigError
 from stitch.hooks.call import HookSpec
+from stitch.hooks.modules import find_module, is_package
 
 _SOURCES = frozenset({".py", ".r"})
 _SCRIPTS = _SOURCES | {".jl", ".sh", ".pl", ".js", ".m", ".do", ".bat", ".cmd", ".ps1"}
-_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _RISKY = {
     "pkl": "pickle runs code when it is opened",
     "pickle": "pickle runs code when it is opened",
@@ -37,19 +38,27 @@ class PythonHook:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleHook:
+    """A function in a module that can be imported: an installed package's, or the project's own."""
+
+    module: str
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommandHook:
     """A command with its arguments, as written."""
 
     argv: tuple[str, ...]
 
 
-def parse_spec(root: Path, spec: HookSpec) -> PythonHook | CommandHook:
+def parse_spec(root: Path, spec: HookSpec) -> PythonHook | ModuleHook | CommandHook:
     """Read a spec; nothing is looked up.
 
     Backslashes in the file's path are slashes: one stitch.toml serves Windows and the others.
 
     Raises:
-        ConfigError: it is neither `path/file.py:function` nor a command.
+        ConfigError: it is neither `path/file.py:function` nor `package.module:function` nor a command.
     """
     if not isinstance(spec, str):
         if not spec or not all(isinstance(part, str) for part in spec) or not spec[0]:
@@ -58,7 +67,10 @@ def parse_spec(root: Path, spec: HookSpec) -> PythonHook | CommandHook:
             )
         return CommandHook(tuple(spec))
     file, colon, function = spec.rpartition(":")
-    if not colon or not file.endswith(".py") or not _FUNCTION.fullmatch(function):
+    named = colon and _DOTTED.fullmatch(function)
+    if named and not file.endswith(".py") and _DOTTED.fullmatch(file):
+        return ModuleHook(file, function)
+    if not named or not file.endswith(".py"):
         raise ConfigError(
             f'the hook "{spec}" does not name a Python function',
             hint='Write "code/train.py:train", or a command as a list: ["Rscript", "code/train.R"].',
@@ -96,16 +108,22 @@ def hooks_sha256(root: Path, specs: Sequence[HookSpec]) -> str:
 
     It covers the specs and every `*.py` and `*.R` file in the folders that hold them (not in
     folders below), with line ends as `\n` and without a byte order mark: a Windows checkout agrees.
+    Of a module's hook these are the files of its folder, of a package's those below it as well,
+    under their names as modules: wherever a package is installed, it has the same hash.
 
     Returns:
         64 hex digits.
 
     Raises:
-        ConfigError: a spec cannot be read, or a hook's file does not exist.
+        ConfigError: a spec cannot be read, or a hook's file or module does not exist.
     """
     files: dict[str, Path] = {}
     for spec in specs:
-        for source in _hook_files(root, parse_spec(root, spec)):
+        hook = parse_spec(root, spec)
+        if isinstance(hook, ModuleHook):
+            files |= _module_files(hook, module_file(root, hook))
+            continue
+        for source in _hook_files(root, hook):
             beside = (path for path in source.parent.iterdir() if path.suffix.lower() in _SOURCES)
             for path in (source, *beside):
                 if path.is_file():
@@ -117,6 +135,34 @@ def hooks_sha256(root: Path, specs: Sequence[HookSpec]) -> str:
         data = files[name].read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
         digest.update(f"file {name} {len(data)}\n".encode() + data)
     return digest.hexdigest()
+
+
+def module_file(root: Path, hook: ModuleHook) -> Path:
+    """Where a hook's module lies; nothing of it is imported.
+
+    Raises:
+        ConfigError: there is no such module.
+    """
+    file = find_module(root, hook.module)
+    if file is None:
+        raise ConfigError(
+            f"the hook's module {hook.module} is not installed",
+            hint='Install it here (`uv add ...`); a file of the project is "code/train.py:train".',
+        )
+    return file
+
+
+def _module_files(hook: ModuleHook, file: Path) -> dict[str, Path]:
+    """Its sources by their names as modules; a compiled module is itself alone."""
+    parts = hook.module.split(".")
+    if is_package(file):
+        beside, prefix = file.parent.rglob("*"), parts
+    else:
+        beside, prefix = file.parent.glob("*"), parts[:-1]
+    sources = [path for path in beside if path.suffix.lower() in _SOURCES and path.is_file()]
+    return {
+        "/".join([*prefix, *path.relative_to(file.parent).parts]): path for path in sorted({file, *sources})
+    }
 
 
 def _hook_files(root: Path, hook: PythonHook | CommandHook) -> list[Path]:
