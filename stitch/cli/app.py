@@ -18,6 +18,7 @@ from stitch.cli.init import init
 from stitch.cli.keys import keys
 from stitch.cli.log import log
 from stitch.cli.outbox import outbox
+from stitch.cli.privacy import privacy
 from stitch.cli.provision import provision
 from stitch.cli.replay import replay
 from stitch.cli.run import run
@@ -80,6 +81,7 @@ app.add_typer(sites, name="sites")
 app.add_typer(outbox, name="outbox")
 app.add_typer(carry, name="carry")
 app.add_typer(keys, name="keys")
+app.add_typer(privacy, name="privacy")
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

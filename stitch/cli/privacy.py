@@ -1,0 +1,43 @@
+"""`clif-stitch privacy`: what noise costs and buys, before anything is trained."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stitch.cli.privacy_plan import as_json, as_lines, make_plan
+from stitch.rounds.accountant import Budget
+from stitch.views.render import console
+
+privacy = typer.Typer(help="Plan the noise of private passes.", no_args_is_help=True)
+
+
+@privacy.callback()
+def _group() -> None:
+    """Plan the noise of private passes."""
+
+
+@privacy.command("plan")
+def plan(
+    *,
+    epsilon: Annotated[float, typer.Option(help="The budget of a data set: 8, say.")],
+    delta: Annotated[float, typer.Option(help="Well below 1 / number of patients: 1e-5, say.")],
+    passes: Annotated[int, typer.Option(help="How many passes each site trains.")],
+    noise: Annotated[
+        float | None, typer.Option(metavar="SIGMA", help="Is this noise_multiplier enough?")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Protect any two data sets, not there or not there.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print stitch.privacy_plan/1.")] = False,
+) -> None:
+    """Print the noise that a number of passes needs, what each costs and what is left of the budget."""
+    planned = make_plan(
+        Budget(epsilon, delta, "replace" if replace else "add_remove"), passes=passes, noise=noise
+    )
+    if json:
+        typer.echo(as_json(planned))
+    else:
+        for line in as_lines(planned):
+            console().out(line)
