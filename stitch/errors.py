@@ -246,3 +246,10 @@ class TransformDegenerate(HookError):
     """A `pre_release` filter could not transform the model; nothing is released."""
 
     exit_code = 14
+
+
+class BadModel(HookError):
+    """A model file cannot be opened tensor by tensor, or says something that its bytes deny."""
+
+    exit_code = 15
+    default_hint = "Look at how the train hook writes the model, then run again."

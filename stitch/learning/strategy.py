@@ -1,0 +1,233 @@
+"""What a strategy is: Flower's words, and a way in that never needs all models in memory.
+
+A strategy of yours implements `aggregate_fit` on lists of arrays. The strategies that come with
+clif-stitch override `aggregate` instead, which reads tensor by tensor.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self, TypeAlias
+
+from stitch.errors import BadModel
+from stitch.learning.specs import Array, Spec
+from stitch.learning.tensors import ModelReader, ModelWriter, open_model
+
+NDArrays: TypeAlias = list[Array]
+"""A model as Flower has it: its tensors, in the order of the model file."""
+
+Scalar: TypeAlias = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """One site's pass, as a strategy sees it.
+
+    Attributes:
+        site: its id.
+        path: its model file.
+        base_path: the global that it was trained from: its own base, which under the buffered policy
+            may be older than the global being replaced.
+        n_samples: rows it was fitted on.
+        metrics: what its train hook returned.
+        staleness: globals published since its base; 0 when it is up to date.
+        weight: s(staleness) as the policy has it, at most 1.
+    """
+
+    site: str
+    path: Path
+    base_path: Path
+    n_samples: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    staleness: int = 0
+    weight: float = 1.0
+    stack: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
+
+    @cached_property
+    def parameters(self) -> ModelReader:
+        """Its model, open; the round closes it."""
+        return self.stack.enter_context(open_model(self.path))
+
+    @cached_property
+    def base(self) -> ModelReader:
+        """Its base, open; the round closes it."""
+        return self.stack.enter_context(open_model(self.base_path))
+
+
+class Round:
+    """Everything that one aggregation reads and writes; a context manager that closes the files.
+
+    Attributes:
+        results: the admitted passes, in the order of the bytes of their site ids.
+        global_path: the global being replaced.
+        out_path: where the new one goes.
+        outer_path: the state that the strategy left with the previous global; None if it left none.
+        outer_out_path: where the new state goes; None if it cannot be kept.
+        seed: an integer, the same whenever this round is computed again.
+        stack: what is open.
+    """
+
+    def __init__(
+        self,
+        *,
+        results: Sequence[FitResult],
+        global_path: Path,
+        out_path: Path,
+        outer_path: Path | None = None,
+        outer_out_path: Path | None = None,
+        seed: int = 0,
+        stack: ExitStack | None = None,
+    ) -> None:
+        self.results = sorted(results, key=lambda one: one.site.encode())
+        self.global_path = global_path
+        self.out_path = out_path
+        self.outer_path = outer_path
+        self.outer_out_path = outer_out_path
+        self.seed = seed
+        self.stack = ExitStack() if stack is None else stack
+
+    @cached_property
+    def previous(self) -> ModelReader:
+        """The global being replaced, open."""
+        return self.stack.enter_context(open_model(self.global_path))
+
+    @cached_property
+    def outer(self) -> ModelReader | None:
+        """The strategy's state as the previous global left it, open."""
+        return None if self.outer_path is None else self.stack.enter_context(open_model(self.outer_path))
+
+    def writer(self) -> ModelWriter:
+        """A writer for the new global, which has the tensors of the one being replaced."""
+        return ModelWriter(self.out_path, specs=self.previous.specs)
+
+    def outer_writer(self, specs: Mapping[str, Spec]) -> ModelWriter:
+        """A writer for the strategy's new state.
+
+        Raises:
+            BadModel: the state cannot be kept, so the strategy would forget.
+        """
+        if self.outer_out_path is None:
+            raise BadModel(
+                "the strategy has a state, and the aggregate hook no place for it",
+                hint="Let the hook take outer_path and outer_out_path, and pass them on.",
+            )
+        return ModelWriter(self.outer_out_path, specs=specs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stack.close()
+
+
+class Strategy(ABC):
+    """How site passes become a global. Implement `aggregate_fit`; the rest has defaults.
+
+    Attributes:
+        has_state: whether it keeps a state from global to global (momentum, for example). Then
+            `aggregate` must write it at `round.outer_out_path`.
+    """
+
+    has_state: ClassVar[bool] = False
+
+    def initialize_parameters(self) -> NDArrays | None:
+        """The first global's tensors; None to take the client's own, or `[init] initial_model`."""
+        return None
+
+    def configure_fit(self, server_round: int, config: Mapping[str, Scalar]) -> dict[str, Scalar]:  # noqa: ARG002  for the strategies that use it
+        """The configuration that every site's `fit` gets in the next pass.
+
+        Args:
+            server_round: the number of that pass.
+            config: what stitch.toml says.
+        """
+        return dict(config)
+
+    @abstractmethod
+    def aggregate_fit(
+        self,
+        global_params: NDArrays,
+        results: list[tuple[NDArrays, int, dict[str, float], int]],
+    ) -> NDArrays:
+        """The new global's tensors.
+
+        Args:
+            global_params: the global being replaced.
+            results: one a site, by site id: its tensors, its number of samples, its metrics, its staleness.
+        """
+
+    def aggregate_evaluate(
+        self, results: Sequence[tuple[float, int, Mapping[str, float]]]
+    ) -> tuple[float, dict[str, float]]:
+        """The mean loss and metrics, weighted by samples.
+
+        Args:
+            results: one a site: its loss, its number of samples, its metrics.
+
+        Raises:
+            ValueError: there is no sample.
+        """
+        total = sum(count for _, count, _ in results)
+        if total == 0:
+            raise ValueError("no site evaluated on a single sample")
+        loss = weighted_mean([(value, count) for value, count, _ in results])
+        return loss, mean_metrics([(metrics, count) for _, count, metrics in results])
+
+    def aggregate(self, round_: Round, /) -> dict[str, float]:
+        """Make the new global's file, and the new state's if there is one. This is what STITCH calls.
+
+        This default loads every model and calls `aggregate_fit`. A pass from an older base is handed
+        over as it is, with its staleness.
+
+        Returns:
+            Metrics for the global's seal.
+
+        Raises:
+            BadModel: `aggregate_fit` returned tensors that are not those of the global.
+        """
+        names = round_.previous.names
+        results = [
+            (_all(one.parameters, names), one.n_samples, dict(one.metrics), one.staleness)
+            for one in round_.results
+        ]
+        made = self.aggregate_fit(_all(round_.previous, names), results)
+        if len(made) != len(names):
+            raise BadModel(
+                f"aggregate_fit returned {len(made)} tensors, the global has {len(names)}",
+                hint="Return one array a tensor, in the order of global_params.",
+            )
+        with round_.writer() as writer:
+            for name, array in zip(names, made, strict=True):
+                writer.write(name, array.astype(round_.previous.spec(name).dtype, copy=False))
+        return {}
+
+
+def _all(model: ModelReader, names: Sequence[str]) -> NDArrays:
+    return [model.read(name) for name in names]
+
+
+def weighted_mean(pairs: Sequence[tuple[float, float]]) -> float:
+    """The mean of values with weights, summed in the order given; the weights' sum is not zero."""
+    total = 0.0
+    weights = 0.0
+    for value, weight in pairs:
+        total += weight * value
+        weights += weight
+    return total / weights
+
+
+def mean_metrics(results: Sequence[tuple[Mapping[str, float], float]]) -> dict[str, float]:
+    """The weighted mean of every metric over the sites that report it, by name."""
+    names = sorted({name for metrics, weight in results if weight > 0 for name in metrics})
+    return {
+        name: weighted_mean([(m[name], weight) for m, weight in results if name in m and weight > 0])
+        for name in names
+    }
