@@ -149,7 +149,7 @@ class Actor:
             seat.leave()
 
     def _trouble(self, lane: str, error: StitchError) -> None:
-        self.journal.note(lane, "error", text=f"heartbeat: {error}")
+        self.journal.note(lane, "error", text=f"lease: {error}")
         if isinstance(error, LaneLost):
             self.lost = error
             self.stop.set()  # a hook whose lane is gone works for nothing
@@ -167,6 +167,11 @@ class Actor:
         stage = self._stages.pop(ref, None)
         if stage is not None:
             self.mirror.discard(stage)
+
+    def drop_stages(self, lane: str) -> None:
+        """Remove this process's own staging folders of a lane: what they were for is over."""
+        for ref in [ref for ref in self._stages if ref.lane == lane]:
+            self.drop_stage(ref)
 
     def clear_stages(self, lane: str) -> None:
         """End hooks that an earlier process of this lane left running, and remove their folders.

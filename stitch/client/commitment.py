@@ -21,6 +21,7 @@ from stitch.client.actor import Actor
 from stitch.client.admission import read_started
 from stitch.client.begun import Begun
 from stitch.client.calls import leaves_call
+from stitch.client.ended import run_hook, until_ended
 from stitch.errors import Stopped
 from stitch.files import disk, disk_error, write_file
 from stitch.layout import PassRef
@@ -38,7 +39,7 @@ def commitment(actor: Begun, ref: PassRef, *, attempt: int) -> tuple[Started | N
     """What the attempt declared when it started, and the root over the data now; None twice without `commit`.
 
     Raises:
-        ConfigError, HookError, DiskError, Stopped: as `root_of_data`.
+        ConfigError, HookError, DiskError, RunEnded, Stopped: as `root_of_data`.
         BadDocument: the started event cannot be believed.
     """
     if not actor.settings.integrity.commit:
@@ -53,6 +54,7 @@ def root_of_data(actor: Actor, pass_id: int) -> str:
         ConfigError: there is no data.
         HookError: the leaves hook failed.
         DiskError: a file cannot be read.
+        RunEnded: the run was ended meanwhile.
         Stopped: the actor was told to stop.
     """
     folder = actor.mirror.root / "local" / "dataset"
@@ -61,8 +63,9 @@ def root_of_data(actor: Actor, pass_id: int) -> str:
         secret = _secret(folder / "salt")
     if actor.settings.hooks.leaves is not None:
         return dataset_root(numbered(_yielded(actor, actor.settings.hooks.leaves, pass_id)), secret=secret)
-    hashes = Hashes(folder / "hashes.json", stop=actor.stop)
-    files = [(name, hashes.of(name, path)) for name, path in data_files(actor.settings.data_dir)]
+    with until_ended(actor) as halt:  # hashing a cohort may take hours, as training does
+        hashes = Hashes(folder / "hashes.json", stop=halt)
+        files = [(name, hashes.of(name, path)) for name, path in data_files(actor.settings.data_dir)]
     hashes.keep()
     return dataset_root([(os.fsencode(name), digest) for name, digest in files], secret=secret)
 
@@ -142,7 +145,7 @@ def _yielded(actor: Actor, spec: str, pass_id: int) -> list[bytes]:
     stage = actor.mirror.stage(PassRef(pass_id, actor.site))
     try:
         call = leaves_call(actor.settings, spec=spec, pass_id=pass_id, folder=stage.work_dir)
-        actor.runner.run(call, stop=actor.stop)
+        run_hook(actor, call)
         data = (stage.work_dir / "leaves.bin").read_bytes()
     finally:
         actor.mirror.discard(stage)

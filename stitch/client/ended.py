@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 
 from stitch import layout
 from stitch.client.actor import Actor
@@ -30,13 +32,15 @@ class _Halt(threading.Event):
         return super().is_set() or self._stop.is_set()
 
 
-def run_hook(client: Actor, call: HookCall) -> HookResult:
-    """Run a hook, and look for the end marker every `poll_seconds` while it runs.
+@contextlib.contextmanager
+def until_ended(client: Actor) -> Iterator[threading.Event]:
+    """Look for the end marker every `poll_seconds` while the block works; what it yields is set by it.
+
+    The event is also set when this process is to stop. Whoever works answers it with `Stopped`.
 
     Raises:
-        RunEnded: the marker came; the hook was ended.
+        RunEnded: the marker came, and the block stopped for it.
         Stopped: this process is to stop.
-        HookError: the hook failed.
     """
     halt, finished = _Halt(client.stop), threading.Event()
 
@@ -53,7 +57,7 @@ def run_hook(client: Actor, call: HookCall) -> HookResult:
     watcher = threading.Thread(target=watch, name="stitch-end-watch", daemon=True)
     watcher.start()
     try:
-        return client.runner.run(call, stop=halt)
+        yield halt
     except Stopped:
         if client.stop.is_set():
             raise
@@ -61,6 +65,18 @@ def run_hook(client: Actor, call: HookCall) -> HookResult:
     finally:
         finished.set()  # a store that hangs must not keep what was trained for hours from its seal
         watcher.join(_PATIENCE_S)
+
+
+def run_hook(client: Actor, call: HookCall) -> HookResult:
+    """Run a hook, and end it when the run was ended.
+
+    Raises:
+        RunEnded: the end marker came; the hook was ended.
+        Stopped: this process is to stop.
+        HookError: the hook failed.
+    """
+    with until_ended(client) as halt:
+        return client.runner.run(call, stop=halt)
 
 
 def check_end(done: Done, final: Sealed) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from stitch import layout
 from stitch.client.site import SiteVerbs
 from stitch.errors import ProtocolError
 from stitch.layout import PassRef, What
+from stitch.wire import Verdict
 
 
 def rebuild(client: SiteVerbs, lane: str, *, below: int) -> None:
@@ -16,12 +20,47 @@ def rebuild(client: SiteVerbs, lane: str, *, below: int) -> None:
         lane: its own lane, at the lead also the global one.
         below: passes from this number on are the loop's business.
     """
-    here = set(client.mirror.passes(lane))
+    here, asked = set(client.mirror.passes(lane)), Redone(client)
     for entry in client.lanes.list(f"{lane}/pass_"):
         key = layout.parse(entry.key)
         ref = key.ref if key is not None and key.what is What.SEAL else None
-        if ref is not None and ref.number < below and ref not in here:
+        if ref is not None and ref.number < below and ref not in here and asked.has(ref):
             _fetch(client, ref)
+
+
+class Redone:
+    """Which redone passes of an own lane the lead's verdicts asked for; whoever writes there can make others.
+
+    Args:
+        client: who owns the lane.
+    """
+
+    def __init__(self, client: SiteVerbs) -> None:
+        self._client = client
+        self._known: dict[tuple[int, str | None], set[int]] = {}
+
+    def has(self, ref: PassRef) -> bool:
+        """Whether the pass is a first one, or one that was asked for again."""
+        if not ref.attempt:
+            return True
+        where = (ref.number, ref.site)
+        if where not in self._known:
+            self._known[where] = set(self._asked(ref))
+        return ref.attempt in self._known[where]
+
+    def _asked(self, ref: PassRef) -> Iterator[int]:
+        attempt = 0
+        while (verdict := self._verdict(ref.number, attempt)) is not None:
+            attempt += 1
+            if ref.site in verdict.redo:
+                yield attempt
+
+    def _verdict(self, number: int, attempt: int) -> Verdict | None:
+        """A verdict; one that cannot be believed asked for nothing, and no round over needs it."""
+        with contextlib.suppress(ProtocolError):
+            stored = self._client.documents.read(layout.verdict(number, attempt), Verdict)
+            return stored.doc if stored else None
+        return None
 
 
 def published(client: SiteVerbs) -> set[PassRef]:
@@ -39,11 +78,13 @@ def report_published(client: SiteVerbs, *, upto: int) -> None:
         client: whose passes.
         upto: passes beyond this number are no work of ours.
     """
-    reported, there = client.events.completed(), published(client)
+    reported, there, asked = client.events.completed(), published(client), Redone(client)
     for ref in sorted(ref for ref in there if ref.number <= upto):
         said = sum(number == ref.number for number, _ in reported)
         if said >= sum(other.number == ref.number for other in there):
             continue  # one report each, redone passes included
+        if not asked.has(ref):
+            continue
         try:
             stored = client.passes.read_seal(ref)
         except ProtocolError as error:

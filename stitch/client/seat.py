@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stitch.clock import Clock
-from stitch.errors import LaneLost, StitchError
+from stitch.errors import BadDocument, LaneLost, StitchError
 from stitch.mirror import Mirror
 from stitch.sync.documents import Documents
 from stitch.sync.heart import Heart
@@ -21,7 +21,8 @@ class Seat:
         documents, mirror, clock: this actor's.
         identity: who claims.
         take_over: claim although somebody seems to hold it.
-        on_trouble: told of every beat that failed; a `LaneLost` ends the beating.
+        on_trouble: told of a term that was passed over, and of every beat that failed; a `LaneLost` ends
+            the beating.
         heart: makes what beats; `Heart` has a thread of its own.
     """
 
@@ -39,7 +40,13 @@ class Seat:
     ) -> None:
         self.lane = lane
         self._lease = Lease(
-            lane, documents=documents, mirror=mirror, clock=clock, identity=identity, take_over=take_over
+            lane,
+            documents=documents,
+            mirror=mirror,
+            clock=clock,
+            identity=identity,
+            take_over=take_over,
+            tell=lambda text: on_trouble(BadDocument(text)),
         )
         self._heart = heart(self._lease, identity.interval_s, on_trouble=on_trouble)
 

@@ -44,6 +44,7 @@ class Lead:
             return self._step()
         except RunEnded:
             self._round = None
+            self.client.drop_stages(GLOBAL)
             return Turn("acted", "the run was ended while a hook worked")
 
     def _step(self) -> Turn:

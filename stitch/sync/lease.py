@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NoReturn
@@ -24,6 +25,7 @@ from stitch.wire import Heartbeat, Term
 from stitch.wire.documents import Liveness
 
 _ROUNDS = 8
+_NO_TERM = "If no other process works for this lane: `clif-stitch run --take-over` goes past that file."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Lease:
         clock: this machine's monotonic clock, for stores without a time of their own.
         identity: run, host and beat interval.
         take_over: claim the lane although somebody seems to hold it; counts once.
+        tell: told in one line what was passed over.
     """
 
     def __init__(
@@ -83,8 +86,10 @@ class Lease:
         clock: Clock,
         identity: Identity,
         take_over: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.lane = lane
+        self._tell = tell
         self._documents = documents
         self._mirror = mirror
         self._clock = clock
@@ -113,19 +118,22 @@ class Lease:
         return self._term
 
     def acquire(self) -> Holder | None:
-        """Try once to hold the lane; None on success, else who holds it."""
+        """Try once to hold the lane; None on success, else who holds it.
+
+        Raises:
+            BadDocument, UnsupportedKind: the newest term cannot be read, and nobody said `take_over`.
+        """
         with self._mutex:
             if self.held:
                 return None
             if not self.lock_here():
                 return Holder(self._identity.host, here=True, age_s=None, limit_s=0.0)
             for _ in range(_ROUNDS):
-                newest = self._newest()
+                number, newest = self._newest()
                 holder = self._holder(newest) if newest else None
                 if holder is not None:
                     return holder
-                number = (newest.doc.term if newest else 0) + 1
-                if self._claim(number):
+                if self._claim(number + 1):
                     self._take_over = False
                     return None
             raise LaneLost(f"other processes keep claiming the lane {self.lane}")
@@ -190,18 +198,30 @@ class Lease:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _newest(self) -> Stored[Term] | None:
+    def _newest(self) -> tuple[int, Stored[Term] | None]:
+        """The highest number that is taken, 0 for none, and its term; None for one that was passed over."""
         number = 0
         for entry in self._documents.lanes.list(f"{self.lane}/lease/"):
             key = layout.parse(entry.key)
             if key is not None and key.what is layout.What.TERM:
                 number = max(number, key.number)
         newest: Stored[Term] | None = None
+        number = max(number, 1)
         while True:
-            found = self._documents.read(layout.term(self.lane, max(number, 1)), Term)
+            path = layout.term(self.lane, number)
+            try:
+                found = self._documents.read(path, Term)
+            except ProtocolError as error:
+                if not self._take_over:
+                    raise type(error)(
+                        f"{error}: nobody can know who holds {self.lane}", hint=_NO_TERM
+                    ) from None
+                self._tell(f"{path} cannot be read and was passed over: {error}")
+                newest, number = None, number + 1
+                continue
             if found is None:
-                return newest
-            newest, number = found, max(number, 1) + 1
+                return number - 1, newest
+            newest, number = found, number + 1
 
     def _holder(self, newest: Stored[Term]) -> Holder | None:
         """Who keeps us from claiming; None when the lane is free for us."""

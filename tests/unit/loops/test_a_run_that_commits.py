@@ -18,7 +18,8 @@ from stitch.hooks.inline import FunctionRunner
 from stitch.layout import Event, PassRef
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
-from stitch.wire import EventDoc
+from stitch.testing.lines import Line
+from stitch.wire import EventDoc, Orchestration, Verdict
 from tests.unit.loops.actors import SITES, Actors, Loop, aggregate, train
 
 COMMIT = Integrity(commit=True)
@@ -172,3 +173,61 @@ def test_a_number_that_another_machine_took_meanwhile_is_not_ours(
     assert sealed is not None
     assert second is not None
     assert (sealed.seal.attempt, sealed.seal.dataset_root) == (2, second.dataset_root)
+
+
+# -- a broken commitment at the lead ---------------------------------------------------------------
+
+
+def broken(run: Run, *, before: Callable[[str, str], None] = lambda verb, key: None) -> Lead:
+    """Everybody has sealed pass 1, nu's seal declares other data than its start; the lead that meets it."""
+    for name in SITES:
+        local = Local(run.clients[name])
+        while run.actors.inner.stat(f"trial/{PassRef(1, name).seal}") is None:
+            local.step()
+    started, lead = run.event(Event.STARTED), run.clients["rush"]
+    assert started is not None
+    store = Line(run.actors.inner, before)
+    other = replace(lead.lanes, stores=dict.fromkeys(lead.lanes.stores, store), writable=None)
+    altered = started.model_copy(update={"dataset_root": "ab" * 32})
+    other.write(layout.event("nu", 1, name=Event.STARTED), altered.dump(), mode="replace")
+    lead.close()
+    run.clients["rush"] = Client(lead.settings, Setup(lanes=other, runner=lead.runner))
+    return Lead(run.clients["rush"])
+
+
+def test_a_broken_commitment_gives_the_attempt_up_and_asks_for_a_new_pass(run: Run) -> None:
+    with pytest.raises(CommitmentMismatch, match="the round was given up") as told:
+        broken(run).step()
+    assert told.value.exit_code == 35
+    verdict = run.clients["rush"].documents.read(layout.verdict(1, 0), Verdict)
+    assert verdict is not None
+    assert (verdict.doc.verdict, verdict.doc.redo) == ("aborted", ("nu",))
+
+
+def test_where_another_lead_closed_the_round_first_it_says_so_and_gives_nothing_up(run: Run) -> None:
+    """Law 11: one verdict an attempt, and the rival's was there when ours arrived."""
+    rival, _ = Actors(run.actors.folder / "elsewhere").client("rush", num_passes=2, integrity=COMMIT)
+    rival.use(run.clients["rush"].lanes)
+
+    def before(verb: str, key: str) -> None:
+        if verb == "push" and key == f"trial/{layout.verdict(1, 0)}":
+            taken = [rival.pull_site(PassRef(1, name))[1] for name in ("rush", "uchicago")]
+            inputs = [sealed for sealed in taken if sealed is not None]
+            attempt, _ = rival.attempt_of(1)
+            rival.close_attempt(attempt, rival.roster(), inputs=inputs, excluded={"nu": "it has no root"})
+
+    with pytest.raises(CommitmentMismatch, match="declares other data") as told:
+        broken(run, before=before).step()
+    assert "given up" not in str(told.value)
+    assert "Another lead has closed the round meanwhile" in told.value.hint
+    lead = run.clients["rush"]
+    verdict = lead.documents.read(layout.verdict(1, 0), Verdict)
+    assert verdict is not None
+    assert (verdict.doc.verdict, [one.site for one in verdict.doc.inputs]) == ("closed", ["rush", "uchicago"])
+    assert not lead.documents.exists(layout.abort(1, 0))
+    assert not lead.documents.exists(layout.verdict(1, 1))
+    view = lead.documents.read(layout.orchestration(), Orchestration)
+    assert view is not None
+    assert (view.doc.attempt, view.doc.state) != (0, "aborted")
+    rival.close()
+    lead.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,10 @@ import pytest
 from stitch import layout
 from stitch.client.operator import change_roster, end_run
 from stitch.errors import ConfigError, ProtocolError
-from stitch.hooks.call import HookCall, HookResult, HookStopped
 from stitch.layout import PassRef
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Before, Process
 from stitch.wire import Done
-from tests.unit.loops.actors import Actors
 from tests.unit.loops.elastic import inputs, record_of, settle, start
 
 
@@ -156,43 +152,3 @@ def test_a_run_ended_while_the_lead_aggregates_publishes_no_further_global(tmp_p
     assert ended[0].final_pass == 1
     assert federation.seal(PassRef(2)) is None
     assert all(process.finished for process in federation.processes)
-
-
-def test_a_running_hook_is_ended_within_a_poll_of_the_end_marker(tmp_path: Path) -> None:
-    """A hook may run for hours; nobody needs what it would make."""
-    actors = Actors(tmp_path)
-    lead, _ = actors.client("rush")
-    site, _ = actors.client("nu")
-    running = threading.Event()
-
-    class Endless:
-        def run(
-            self, call: HookCall, *, stop: threading.Event | None = None, on_line: object = None
-        ) -> HookResult:
-            running.set()
-            assert stop is not None
-            for _ in range(3000):
-                if stop.is_set():
-                    raise HookStopped
-                threading.Event().wait(0.01)
-            raise AssertionError("the hook was not ended")
-
-        def end_survivor(self, work_dir: Path) -> bool:
-            return False
-
-    from stitch.loops import Lead, Local  # noqa: PLC0415  beside its use
-
-    site.settings = replace(site.settings, poll_seconds=0.05)
-    site.runner = Endless()
-    assert Lead(lead).step().state == "acted"
-    turns: list[str] = []
-    local = Local(site)
-    worker = threading.Thread(target=lambda: turns.append(local.step().why))
-    worker.start()
-    assert running.wait(30)
-    end_run(lead, "stop now")
-    worker.join(30)
-    assert turns == ["the run was ended while a hook worked"]
-    assert local.step().state == "done"
-    for client in (lead, site):
-        client.close()

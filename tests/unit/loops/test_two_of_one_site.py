@@ -120,3 +120,23 @@ def test_a_pass_whose_completed_event_was_lost_is_reported_by_the_next_process(w
     world.start("nu")
     world.run()
     check(world)
+
+
+def test_a_lane_with_a_term_that_nobody_can_read_is_taken_over_with_a_word_about_it(world: World) -> None:
+    """Without `--take-over` it would stay shut for ever: no heartbeat can age what names no holder."""
+    first = world.start("nu")
+    first.turns()
+    first.kill()
+    path = layout.term("sites/nu", 2)
+    world.lanes().write(path, b"no document", mode="create")
+    waiting = world.start("nu")
+    waiting.turns()
+    assert "nobody can know who holds sites/nu" in waiting.said
+    waiting.kill()
+    lead, taker = world.start("rush"), world.start("nu", take_over=True)
+    for _ in range(6):
+        lead.turns()
+        taker.turns()
+    assert world.seal(PassRef(1, "nu")) is not None
+    log = (taker.client.settings.runs_dir / "run.log").read_text(encoding="utf-8")
+    assert f"{path} cannot be read and was passed over" in log

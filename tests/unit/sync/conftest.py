@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,13 @@ class Machine:
     passes: Passes
     clock: FakeClock
 
-    def lease(self, *, take_over: bool = False, mirror: Mirror | None = None) -> Lease:
+    def lease(
+        self,
+        *,
+        take_over: bool = False,
+        mirror: Mirror | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Lease:
         return Lease(
             LANE,
             documents=self.documents,
@@ -42,6 +49,7 @@ class Machine:
             clock=self.clock,
             identity=Identity(RUN, self.host, INTERVAL_S),
             take_over=take_over,
+            tell=tell,
         )
 
 
@@ -69,6 +77,10 @@ class World:
     def advance(self, seconds: float) -> None:
         for clock in (self.clock, *self.clocks):
             clock.advance(seconds)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Somebody else writes a key."""
+        Lanes(RUN, {"global": self.store, "sites/nu": self.store}, {}).write(path, data, mode="create")
 
     def content(self, path: str) -> bytes | None:
         got = Lanes(RUN, {"global": self.store, "sites/nu": self.store}, {}).read(path, limit=1 << 20)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from stitch import layout
-from stitch.errors import LaneLost, StoreUnavailable
+from stitch.errors import BadDocument, LaneLost, StoreUnavailable
 from stitch.store.base import Traits
 from stitch.store.memory import MemoryStore
 from stitch.sync.lease import Lease
@@ -305,3 +305,42 @@ def test_without_the_store_s_time_a_newcomer_watches_the_beat_stand_still(
     assert other.acquire() is not None
     machine.clock.advance(1)
     assert other.acquire() is None
+
+
+# -- a term that nobody can read ---------------------------------------------------------------------
+
+GARBAGE = b"\x00 no document"
+
+
+def spoiled(world: World) -> Lease:
+    """A lane whose holder is gone for good, and whose newest term somebody made unreadable."""
+    lease = held(world.machine("one"))
+    world.put(layout.term(LANE, 2), GARBAGE)
+    return lease
+
+
+def test_a_term_that_cannot_be_read_keeps_the_lane_and_says_what_to_do(world: World) -> None:
+    spoiled(world)
+    world.advance(10 * LIMIT_S)
+    with pytest.raises(BadDocument, match=r"term-0002\.json.*nobody can know who holds sites/nu") as told:
+        world.machine("two").lease().acquire()
+    assert "--take-over" in told.value.hint
+    assert world.content(layout.term(LANE, 3)) is None
+
+
+def test_take_over_goes_past_a_term_that_cannot_be_read_and_tells_it(world: World) -> None:
+    first = spoiled(world)
+    said: list[str] = []
+    lease = world.machine("two").lease(take_over=True, tell=said.append)
+    assert lease.acquire() is None
+    assert lease.term == 3
+    assert len(said) == 1
+    assert "term-0002.json cannot be read and was passed over" in said[0]
+    assert world.content(layout.term(LANE, 2)) == GARBAGE, "nothing was overwritten"
+    lease.still()
+    lease.beat("idle", None)
+    with pytest.raises(LaneLost):
+        first.still()
+    waiting = world.machine("three").lease().acquire()
+    assert waiting is not None, "whoever comes next reads the new term"
+    assert waiting.host == "two"
