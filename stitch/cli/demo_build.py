@@ -60,12 +60,19 @@ def _build_site(plan: Plan, site: str) -> None:
             site=site,
             pace=Pace(plan.passes, POLL_SECONDS, HEARTBEAT_MINUTES, ROOT_SEED),
         )
+        _score_the_final_global_alone(home / "stitch.toml")
     else:
         with disk(home):
             _copy_project(plan, plan.project, home)
             _write_site_file(home, site)
     _make_data(plan, site)
     _write_env(plan, site)
+
+
+def _score_the_final_global_alone(toml: Path) -> None:
+    """The template's training reports how good its base was: a second hook a pass would tell the same."""
+    with disk(toml), toml.open("a", encoding="utf-8", newline="\n") as text:
+        text.write('\n[evaluation]\nwhen = "final"  # `base_auroc` says it of the others\n')
 
 
 def renew_tokens(plan: Plan) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from stitch import layout
-from stitch.client.site import SiteVerbs
+from stitch.client.scores import ScoreVerbs
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL
 from stitch.mirror import Sealed
@@ -67,7 +67,7 @@ class LeadView:
         return 0 if self.base is None else self.base + 1
 
 
-class RecordVerbs(SiteVerbs):
+class RecordVerbs(ScoreVerbs):
     """What the lead writes down; every document is created once, orchestration alone is replaced."""
 
     _orchestration: Stored[Orchestration] | None = None  # as we last saw it in the store

@@ -19,6 +19,7 @@ from stitch.config.schema import HooksTable, StitchFile
 from stitch.config.secrets import refuse_tokens
 from stitch.config.settings import (
     Egress,
+    Evaluation,
     Hooks,
     HookSpec,
     Integrity,
@@ -75,6 +76,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         policy=policy_of(toml.policy, sites=len(sites), file=FILE),
         transfer=Transfer(**toml.transfer.model_dump(exclude_unset=True)),
         hooks=_hooks(toml.hooks),
+        evaluation=Evaluation(**toml.evaluation.model_dump(exclude_unset=True)),
         egress=_egress(toml, file),
         integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
         security=Security(**toml.security.model_dump(exclude_unset=True)),

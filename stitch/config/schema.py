@@ -102,6 +102,12 @@ class HooksTable(_Table):
     timeout_minutes: Positive | None = Field(default=None, description="a number of minutes above 0")
 
 
+class EvaluationTable(_Table):
+    """`[evaluation]`."""
+
+    when: Literal["always", "final"] | None = Field(default=None, description='"always" or "final"')
+
+
 class EgressTable(_Table):
     """`[egress]`."""
 
@@ -156,6 +162,7 @@ class StitchFile(_Table):
     policy: PolicyTable = Field(default_factory=PolicyTable, description="a table")
     transfer: TransferTable = Field(default_factory=TransferTable, description="a table")
     hooks: HooksTable = Field(default_factory=HooksTable, description="a table")
+    evaluation: EvaluationTable = Field(default_factory=EvaluationTable, description="a table")
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
     integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
     security: SecurityTable = Field(default_factory=SecurityTable, description="a table")

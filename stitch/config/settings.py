@@ -77,6 +77,17 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How globals are scored.
+
+    Attributes:
+        when: the evaluate hook runs on every global ("always"), or on the "final" one alone.
+    """
+
+    when: Literal["always", "final"] = "always"
+
+
+@dataclass(frozen=True, slots=True)
 class Egress:
     """What may leave beside the model (law 8).
 
@@ -207,6 +218,7 @@ class Settings:
     policy: Policy = Policy()
     transfer: Transfer = Transfer()
     hooks: Hooks = Hooks()
+    evaluation: Evaluation = Evaluation()
     egress: Egress = Egress()
     integrity: Integrity = Integrity()
     security: Security = Security()

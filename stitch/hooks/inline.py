@@ -17,6 +17,7 @@ from stitch.errors import ConfigError, HookError, HookFailed
 from stitch.hooks.call import HookCall, HookName, HookResult, HookStopped
 from stitch.hooks.child import plain, write_leaves
 from stitch.hooks.output import Checked, check_model, check_returned, stamp
+from stitch.hooks.runner import HookRunner
 
 HookFunction = Callable[..., Mapping[str, Any]]
 
@@ -37,17 +38,21 @@ class FunctionRunner:
     Args:
         functions: by hook name; each is called with the required keyword arguments, and with
             those optional ones that it names.
+        otherwise: runs the hooks for which there is no function; None refuses them.
     """
 
-    def __init__(self, functions: Mapping[HookName, HookFunction]) -> None:
+    def __init__(
+        self, functions: Mapping[HookName, HookFunction], *, otherwise: HookRunner | None = None
+    ) -> None:
         self._functions = dict(functions)
+        self._otherwise = otherwise
 
     def run(
         self,
         call: HookCall,
         *,
         stop: threading.Event | None = None,
-        on_line: Callable[[str], None] | None = None,  # noqa: ARG002  a function prints to its own console
+        on_line: Callable[[str], None] | None = None,
     ) -> HookResult:
         """Call the function and check what it gave back.
 
@@ -60,6 +65,8 @@ class FunctionRunner:
         if stop is not None and stop.is_set():
             raise HookStopped(call.hook)
         function = self._functions.get(call.hook)
+        if function is None and self._otherwise is not None:
+            return self._otherwise.run(call, stop=stop, on_line=on_line)
         if function is None:
             raise ConfigError(f"no {call.hook} function was given", hint=f"Pass {call.hook}_fn.")
         before, begun = stamp(call.out_path), time.monotonic()
@@ -83,9 +90,9 @@ class FunctionRunner:
         seconds = time.monotonic() - begun
         return HookResult(checked.n_samples, checked.metrics, checked.should_stop, seconds)
 
-    def end_survivor(self, work_dir: Path) -> bool:  # noqa: ARG002  nothing survives this process
-        """Nothing to end: a function dies with its process."""
-        return False
+    def end_survivor(self, work_dir: Path) -> bool:
+        """A function dies with its process; of the hooks that are none, what an earlier process left."""
+        return self._otherwise is not None and self._otherwise.end_survivor(work_dir)
 
 
 def _arguments(function: HookFunction, call: HookCall) -> dict[str, object]:

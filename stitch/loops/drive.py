@@ -7,8 +7,8 @@ tried again for `give_up_after`; every other error ends the run with its exit co
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from stitch import layout
@@ -29,6 +29,7 @@ from stitch.errors import (
 from stitch.hooks import check_files
 from stitch.hooks.call import HookName
 from stitch.hooks.inline import FunctionRunner, HookFunction
+from stitch.hooks.runner import HookRunner
 from stitch.layout import GLOBAL
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
@@ -101,21 +102,27 @@ def step(settings: Settings, *, stop: threading.Event, listeners: Sequence[Liste
     return turns[0]
 
 
-def run_local(client: Client, train_fn: HookFunction | None = None) -> Finished | None:
+def run_local(
+    client: Client, train_fn: HookFunction | None = None, *, evaluate_fn: HookFunction | None = None
+) -> Finished | None:
     """Drive one site's loop to the end of the run.
 
     Args:
         client: the site's.
         train_fn: called as `train_fn(global_path=, out_path=, data_dir=)` in this process; by
             default the project's own hook, in a child process.
+        evaluate_fn: called as `evaluate_fn(global_path=, data_dir=)` on each global, likewise.
     """
-    if train_fn is not None:
-        client.runner = FunctionRunner({"train": train_fn})
+    _use(client, {"train": train_fn, "evaluate": evaluate_fn})
     return drive(client, loops=[Local(client)])
 
 
 def run_lead(
-    client: Client, train_fn: HookFunction | None = None, aggregate_fn: HookFunction | None = None
+    client: Client,
+    train_fn: HookFunction | None = None,
+    aggregate_fn: HookFunction | None = None,
+    *,
+    evaluate_fn: HookFunction | None = None,
 ) -> Finished | None:
     """Drive the lead's loop, and its own training beside it, to the end of the run.
 
@@ -123,16 +130,26 @@ def run_lead(
         client: the lead's.
         train_fn: as for `run_local`; called with `global_path=None` for pass 0.
         aggregate_fn: called as `aggregate_fn(site_dir=, out_path=)` in this process.
+        evaluate_fn: as for `run_local`.
 
     Raises:
         ConfigError: one function was given without the other.
     """
     if (train_fn is None) != (aggregate_fn is None):
         raise ConfigError("run_lead needs both functions or neither", hint="Give train_fn and aggregate_fn.")
-    if train_fn is not None and aggregate_fn is not None:
-        functions: dict[HookName, HookFunction] = {"train": train_fn, "aggregate": aggregate_fn}
-        client.runner = FunctionRunner(functions)
+    _use(client, {"train": train_fn, "aggregate": aggregate_fn, "evaluate": evaluate_fn})
     return drive(client)
+
+
+def _use(client: Client, functions: Mapping[HookName, HookFunction | None]) -> None:
+    """Call these functions in place of the project's hooks; hooks without one run as they stand."""
+    given = {name: function for name, function in functions.items() if function is not None}
+    if not given:
+        return
+    if "evaluate" in given and client.settings.hooks.evaluate is None:  # the setting says that there is one
+        hooks = replace(client.settings.hooks, evaluate="evaluate_fn")
+        client.settings = replace(client.settings, hooks=hooks)
+    client.runner = FunctionRunner(given, otherwise=HookRunner())
 
 
 def require_hooks(settings: Settings) -> None:

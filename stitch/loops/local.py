@@ -28,7 +28,7 @@ from stitch.errors import (
 )
 from stitch.files import disk
 from stitch.layout import Event, PassRef
-from stitch.loops.evaluating import evaluate
+from stitch.loops.evaluating import Evaluating
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import Attempt, Turn
 from stitch.sync.status import Status
@@ -48,6 +48,7 @@ class Local:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self._evaluating = Evaluating(client)
         self._prepared = False
         self._waiting: Turn | None = None
         self._quiet = 0
@@ -166,9 +167,15 @@ class Local:
         idle = self._idle_by_roster(attempt)
         if idle:
             return Turn("waiting", idle, ref.number)
+        if self._evaluating.score(base):  # a turn of its own: a newer global may have come meanwhile
+            return Turn("acted", f"evaluated global {newest}", newest)
         return self._send(self._train(ref, base))
 
     def _wait(self, pass_id: int) -> Turn:
+        if self._evaluating.wants(pass_id - 1):  # whoever sealed this pass had no score of its base
+            _, base = self.client.fetch_global(pass_id - 1)
+            if base is not None and self._evaluating.score(base):
+                return Turn("acted", f"evaluated global {pass_id - 1}", pass_id - 1)
         self.client.seat(self.client.lane).tell("waiting", pass_id)
         return Turn("waiting", f"waiting for global {pass_id}", pass_id)
 
@@ -302,7 +309,7 @@ class Local:
             if done is not None:
                 check_end(done, sealed)
             self._settle(final)
-            evaluate(client, sealed)
+            self._evaluating.score_final(sealed)
         early = final is not None and final < client.settings.num_passes
         why = done.reason if done else "early_stopped" if early else "completed"
         return Turn("done", f"run complete: {why}", final, final_pass=final)

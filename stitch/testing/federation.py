@@ -93,6 +93,7 @@ class Federation:
         deliveries: what hooks were given.
         changes: settings of processes to come that differ from the usual ones, such as `policy`.
         stack: the processes whose turns are under way, the innermost last.
+        scores: whether sites have an evaluate hook, which scores a global by its value.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Federation:
         self.sites = sites
         self.num_passes = num_passes
         self.changes: dict[str, Any] = {}
+        self.scores = False
         self.max_retries = max_retries
         self.plan = plan or _no_faults
         self.before = before or _nothing
@@ -150,7 +152,7 @@ class Federation:
             output_dir=root / "output",
             heartbeat_minutes=INTERVAL_S / 60,
             root_seed=7,
-            hooks=Hooks(model_ext=EXT),
+            hooks=Hooks(model_ext=EXT, evaluate="code/evaluate.py:evaluate" if self.scores else None),
         )
         return replace(usual, **self.changes)
 
@@ -239,6 +241,11 @@ class Federation:
         value = self.hooks.mean({site: _value(path.read_bytes()) for site, path in models.items()})
         self._write(out, value)
         return {"value": value, "should_stop": pass_id == self.hooks.stop_at}
+
+    def evaluate(self, site: str, model: Path) -> dict[str, Any]:
+        """Evaluate: the model's value less what the site adds, on half of its samples."""
+        score = _value(model.read_bytes()) - self.hooks.step(site)
+        return {"n_samples": self.hooks.samples(site) // 2, "score": score}
 
     def _write(self, path: Path, value: float) -> None:
         self._models += 1

@@ -49,8 +49,8 @@ class Delivery:
 
     Attributes:
         process: whose hook.
-        hook: "train" or "aggregate".
-        pass_id: the pass it was to make.
+        hook: "train", "aggregate" or "evaluate".
+        pass_id: the pass it was to make, or to score.
         inputs: SHA-256 of each model it could open, by site; the base's under "".
     """
 
@@ -100,7 +100,9 @@ class Process:
             Setup(
                 clock=clock,
                 lanes=self._lanes(),
-                runner=FunctionRunner({"train": self._train, "aggregate": self._aggregate}),
+                runner=FunctionRunner(
+                    {"train": self._train, "aggregate": self._aggregate, "evaluate": self._evaluate}
+                ),
                 mirror=self.mirror,
                 heart=partial(SteppedHeart, clock=clock, hearts=self._hearts),
                 readers=1,
@@ -233,6 +235,10 @@ class Process:
         models = {path.parent.parent.name: path for path in sorted(site_dir.glob("*/pass_*/model.*"))}
         self._deliver("aggregate", pass_id, inputs=models)
         return self.federation.aggregate(models, pass_id, out=out_path)
+
+    def _evaluate(self, global_path: Path, pass_id: int, **_: Any) -> dict[str, Any]:
+        self._deliver("evaluate", pass_id, inputs={"": global_path})
+        return self.federation.evaluate(self.site, global_path)
 
     def _deliver(self, hook: str, pass_id: int, *, inputs: Mapping[str, Path]) -> None:
         hashes = {name: file_sha256(path) for name, path in inputs.items()}

@@ -23,6 +23,7 @@ def check(federation: Federation) -> None:
     verdicts_agree_with_seals(federation)
     hooks_saw_what_is_sealed(federation)
     events_agree_with_seals(federation)
+    scores_are_of_the_globals(federation)
     the_end_is_marked(federation)
     everybody_holds_the_final_global(federation)
     nothing_private_left(federation)
@@ -123,7 +124,8 @@ def hooks_saw_what_is_sealed(federation: Federation) -> None:
     """Law 2: whatever a hook could open, at whatever process, are the bytes that are sealed."""
     for one in federation.deliveries:
         for site, sha256 in one.inputs.items():
-            ref = PassRef(one.pass_id, site) if site else PassRef(one.pass_id - 1)
+            base = PassRef(one.pass_id - (one.hook == "train"))  # an evaluation is of the global itself
+            ref = PassRef(one.pass_id, site) if site else base
             assert sha256 == _seal(federation, ref).model_sha256, f"{one.process}: {ref.folder}"
         if one.hook == "aggregate":
             assert set(one.inputs) == set(federation.sites)
@@ -140,6 +142,19 @@ def events_agree_with_seals(federation: Federation) -> None:
             assert data is not None, f"{path} is missing"
             event = EventDoc.parse(data, source=path)
             assert (event.model_sha256, event.n_samples) == (seal.model_sha256, seal.n_samples)
+
+
+def scores_are_of_the_globals(federation: Federation) -> None:
+    """Whatever is told of a global is what the site's hook gave for the model that is sealed."""
+    for path in federation.paths():
+        key = layout.require(path)
+        if key.what is not What.EVENT or key.name != Event.EVALUATED:
+            continue
+        event = EventDoc.parse(federation.read(path) or b"", source=path)
+        value = federation.hooks.value(key.number) - federation.hooks.step(event.site)
+        assert event.model_sha256 == _seal(federation, PassRef(key.number)).model_sha256, path
+        assert event.metrics == {"score": value}, path
+        assert event.n_samples == federation.hooks.samples(event.site) // 2
 
 
 def the_end_is_marked(federation: Federation) -> None:
