@@ -136,6 +136,8 @@ class Mirror:
             target = self.root / stage.ref.folder
             with disk(target):
                 sync_file(stage.model_path(seal.ext))
+                for one in seal.attachments:
+                    sync_file(stage.pass_dir / f"{one.name}.{one.ext}")
                 write_file(stage.pass_dir / "metrics.json", seal.dump(), durable=True)
                 self._land(stage.pass_dir, target)
             present = self.sealed(stage.ref)
@@ -190,6 +192,11 @@ class Mirror:
         except (OSError, BadDocument):
             return None
         return Sealed(ref, seal, data, model)
+
+    def has_attachments(self, sealed: Sealed) -> bool:
+        """Whether what the seal lists beside the model is here, as it says."""
+        files = ((self.path(f"{sealed.ref.folder}/{one.file}"), one) for one in sealed.seal.attachments)
+        return all(file.is_file() and self.digest(file) == one.sha256 for file, one in files)
 
     def passes(self, lane: str) -> list[PassRef]:
         """Pass folders of a lane that hold a seal (not yet verified), by number."""

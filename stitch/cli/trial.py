@@ -11,6 +11,7 @@ from pathlib import Path
 from stitch import layout
 from stitch.cli.project import shown
 from stitch.client.calls import aggregate_call, train_call
+from stitch.client.carried import OUTER_STATE, read_carried
 from stitch.client.round_file import round_json
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
@@ -90,7 +91,15 @@ class Bench:
         base, started_from = self._base(wanted)
         stage = self._stage("train", PassRef(wanted, self._settings.site))
         self._carry_state(stage)
-        call = train_call(self._settings, stage, base=base, pass_id=wanted, seed=self._seed(wanted))
+        before = self._mirror.sealed(PassRef(wanted - 1))
+        call = train_call(
+            self._settings,
+            stage,
+            base=base,
+            pass_id=wanted,
+            seed=self._seed(wanted),
+            said=before.seal.next_config if before else None,
+        )
         return self._trial(stage, call, started_from=started_from)
 
     def aggregate(self, pass_id: int | None) -> Trial:
@@ -188,8 +197,17 @@ class Bench:
             pass_id=number,
             seed=self._seed(number),
             n_samples=sum(one.seal.n_samples for one in inputs),
+            outer=self._outer(number - 1),
         )
         return self._trial(stage, call, started_from=started_from)
+
+    def _outer(self, number: int) -> Path | None:
+        """The state that a global carries, where this mirror has it: the lead's."""
+        sealed = self._mirror.sealed(PassRef(number))
+        if sealed is None or not self._mirror.has_attachments(sealed):
+            return None
+        files = [one.file for one in sealed.seal.attachments if one.name == OUTER_STATE]
+        return self._mirror.path(f"{sealed.ref.folder}/{files[0]}") if files else None
 
     def _stage(self, name: str, ref: PassRef) -> Stage:
         stage = Stage(ref, self._folder / name)
@@ -210,6 +228,7 @@ class Bench:
         except HookError as error:
             error.hint = f"Its words are above and in {shown(log)}: correct the hook, then try again."
             raise
+        read_carried(call)  # what else it wrote is judged as well
         metrics = narrow(result.metrics, settings.egress.metrics)
         seal = self._seal(stage, result, metrics)
         with disk(stage.pass_dir):

@@ -17,7 +17,26 @@ def hook_config(settings: Settings) -> dict[str, object]:
     return {**settings.hyper, "site": dict(settings.site_config)}
 
 
-def train_call(settings: Settings, stage: Stage, *, base: Path | None, pass_id: int, seed: int) -> HookCall:
+def train_config(settings: Settings, said: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The train hook's `config`: over the `[config]` table `[train] config`, over both what the global says.
+
+    Args:
+        settings: this site's.
+        said: the config that the seal of the global carries (`Seal.next_config`).
+    """
+    own = hook_config(settings)
+    return {**own, **settings.train_config, **(said or {}), "site": own["site"]}
+
+
+def train_call(
+    settings: Settings,
+    stage: Stage,
+    *,
+    base: Path | None,
+    pass_id: int,
+    seed: int,
+    said: Mapping[str, object] | None = None,
+) -> HookCall:
     """Train site pass `pass_id` from the global at `base`; None makes the starting model.
 
     Args:
@@ -26,6 +45,7 @@ def train_call(settings: Settings, stage: Stage, *, base: Path | None, pass_id: 
         base: the global's model file.
         pass_id: the pass to make.
         seed: the round's seed.
+        said: the config that the global's seal carries.
     """
     with disk(stage.state_dir):
         stage.state_dir.mkdir(parents=True, exist_ok=True)
@@ -40,12 +60,25 @@ def train_call(settings: Settings, stage: Stage, *, base: Path | None, pass_id: 
             "out_path": _text(_out(settings, stage)),
             "data_dir": str(settings.data_dir),
         },
-        optional={"state_dir": str(stage.state_dir), "round_seed": seed},
+        optional={
+            "state_dir": str(stage.state_dir),
+            "round_seed": seed,
+            "config": train_config(settings, said),
+            "config_out_path": str(_config_out(stage)) if base is None else None,
+        },
     )
 
 
 def aggregate_call(
-    settings: Settings, stage: Stage, *, base: Path, bases: Path, pass_id: int, seed: int, n_samples: int
+    settings: Settings,
+    stage: Stage,
+    *,
+    base: Path,
+    bases: Path,
+    pass_id: int,
+    seed: int,
+    n_samples: int,
+    outer: Path | None = None,
 ) -> HookCall:
     """Aggregate the inputs in `stage.inputs_dir` into global `pass_id`.
 
@@ -57,6 +90,7 @@ def aggregate_call(
         pass_id: the global to make.
         seed: the round's seed.
         n_samples: the inputs' sum, used when the hook returns none.
+        outer: the state that the previous global carries (`carried.outer_state`).
     """
     return _call(
         settings,
@@ -70,6 +104,9 @@ def aggregate_call(
             "global_path": str(base),
             "bases_dir": str(bases),
             "round_seed": seed,
+            "outer_path": _text(outer),
+            "outer_out_path": str(stage.pass_dir / f"outer_state.{settings.hooks.model_ext}"),
+            "config_out_path": str(_config_out(stage)),
         },
         n_samples=n_samples,
     )
@@ -161,6 +198,10 @@ def _call(
         max_bytes=settings.transfer.max_bytes,
         default_n_samples=n_samples,
     )
+
+
+def _config_out(stage: Stage) -> Path:
+    return stage.work_dir / "next_config.json"
 
 
 def _out(settings: Settings, stage: Stage) -> Path:

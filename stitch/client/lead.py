@@ -22,7 +22,7 @@ from stitch.mirror import Sealed, Stage
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.views import words
-from stitch.wire import RoundRecord, Seal
+from stitch.wire import Attachment, RoundRecord, Seal
 
 
 class LeadVerbs(RecordVerbs):
@@ -138,6 +138,7 @@ class LeadVerbs(RecordVerbs):
         n_samples: int,
         metrics: Mapping[str, float],
         record: RoundRecord,
+        attachments: Sequence[Attachment] = (),
     ) -> Sealed:
         """Seal global `stage.ref` in the mirror; the candidate that is published next.
 
@@ -154,6 +155,7 @@ class LeadVerbs(RecordVerbs):
             base_sha256=base.seal.model_sha256 if base else None,
             n_samples=n_samples,
             metrics=narrow(metrics, self.settings.egress.metrics),
+            attachments=tuple(attachments),
             round_seed=record.seed,
             round=record,
             **self.model_fields(stage),

@@ -11,7 +11,7 @@ from typing import Any
 from stitch import layout
 from stitch.client.scores import ScoreVerbs
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
-from stitch.layout import GLOBAL
+from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed
 from stitch.rounds import Attempt, RoundState
 from stitch.sync.documents import Stored
@@ -26,6 +26,7 @@ from stitch.wire import (
     Roster,
     RosterSite,
     RoundRecord,
+    Scalar,
     Verdict,
 )
 
@@ -128,7 +129,13 @@ class RecordVerbs(ScoreVerbs):
         )
 
     def record_of(
-        self, verdict: Stored[Verdict], base: Sealed, *, should_stop: bool, late: Sequence[Input] = ()
+        self,
+        verdict: Stored[Verdict],
+        base: Sealed,
+        *,
+        should_stop: bool,
+        late: Sequence[Input] = (),
+        config: Mapping[str, Scalar] | None = None,
     ) -> RoundRecord:
         """The record of a round that closed, chained to the previous global's seal."""
         return RoundRecord(
@@ -142,6 +149,7 @@ class RecordVerbs(ScoreVerbs):
             prev_metrics_sha256=base.sha256,
             seed=self.seed(verdict.doc.pass_id),
             should_stop=should_stop,
+            config=dict(config or {}),
         )
 
     def close_attempt(
@@ -228,7 +236,7 @@ class RecordVerbs(ScoreVerbs):
                 expected=() if done else view.roster.expected_in(current, view.attempt),
                 base=view.base,
                 round_seed=self.seed(current),
-                config=dict(self.settings.hyper),
+                config=self._directed(view.base),
             ),
             site_status=dict(view.site_status),
             term=self._term(there),
@@ -244,6 +252,12 @@ class RecordVerbs(ScoreVerbs):
             # None after a conflict: a rival lead published; the next turn reads what it said.
             there = self.documents.replace(path, doc, etag=there.entry.etag if there else seen)
         self._orchestration = there
+
+    def _directed(self, base: int | None) -> dict[str, object]:
+        """What the sites are told to train with; what they obey is the seal of the base itself."""
+        sealed = self.mirror.sealed(PassRef(base)) if base is not None else None
+        said = sealed.seal.next_config if sealed is not None else {}
+        return {**self.settings.hyper, **self.settings.train_config, **said}
 
     def forget_orchestration(self) -> None:
         """Read it anew at the next look: what was published is news for this process's own loop too."""

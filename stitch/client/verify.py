@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stitch import layout
+from stitch.client.carried import OUTER_STATE
 from stitch.client.transcript import Link, Transcript
 from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
@@ -123,14 +124,18 @@ class Verification:
         log = self.logs / layout.pass_name(number) / "aggregate.log"
         made = bench.make(Recipe(number, base, refs, log))
         result = made.result
-        if made.model_sha256 != seal.model_sha256:
+        outer = next((one.sha256 for one in seal.attachments if one.name == OUTER_STATE), None)
+        if made.model_sha256 != seal.model_sha256 or made.outer_sha256 != outer:
+            what = "" if made.model_sha256 != seal.model_sha256 else f"'s {OUTER_STATE}"
             other = made.hooks_sha256 is not None and made.hooks_sha256 != seal.hooks_sha256
             raise DigestMismatch(
-                f"global {number} made again from its inputs has other bytes than the stored one",
+                f"global {number}{what} made again from its inputs has other bytes than the stored one",
                 hint="The hooks here are not those of the lead: check out the version that it ran."
                 if other
                 else "Either the aggregate hook is not deterministic here, or the record is false.",
             )
+        if dict(made.config) != seal.next_config:
+            raise ProtocolError(f"global {number} made again has another config than its seal")
         if (result.n_samples, result.should_stop) != (seal.n_samples, link.record.should_stop):
             raise ProtocolError(
                 f"global {number} made again says n_samples {result.n_samples}, should_stop "

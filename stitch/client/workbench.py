@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from stitch.client import Client, Setup
+from stitch.client import Client, Runner, Setup
 from stitch.client.calls import aggregate_call
+from stitch.client.carried import outer_state, read_carried
 from stitch.config import Settings, config_facts, config_sha256, differences
 from stitch.config.settings import HookSpec
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError, Stopped
@@ -20,7 +21,7 @@ from stitch.layout import PassRef
 from stitch.mirror import Mirror, Sealed
 from stitch.rounds import round_seed
 from stitch.store.lanes import Lanes
-from stitch.wire import Manifest
+from stitch.wire import Manifest, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,19 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came out: what the hook said, its model's hash and size in bytes, and who ran it."""
+    """What came out: what the hook said, its model's hash and size in bytes, and who ran it.
+
+    Attributes:
+        outer_sha256: of the state that the hook left for the next aggregation; None if it left none.
+        config: what it has the next pass trained with.
+    """
 
     result: HookResult
     model_sha256: str
     model_bytes: int
     hooks_sha256: str | None
+    outer_sha256: str | None = None
+    config: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 class Workbench:
@@ -63,6 +71,7 @@ class Workbench:
         manifest: of that run.
         aggregate: another hook instead of the project's.
         stop: ends a running hook.
+        runner: runs the hook; by default in a child process.
 
     Raises:
         ConfigError: the run was begun with other settings than this project has.
@@ -76,6 +85,7 @@ class Workbench:
         manifest: Manifest,
         aggregate: HookSpec | None = None,
         stop: threading.Event | None = None,
+        runner: Runner | None = None,
     ) -> None:
         if config_sha256(settings) != manifest.config_sha256:
             differing = differences(manifest.settings, config_facts(settings))
@@ -89,6 +99,7 @@ class Workbench:
         self._lanes = lanes
         self._manifest = manifest
         self._stop = stop or threading.Event()
+        self._runner = runner
 
     def make(self, recipe: Recipe) -> Made:
         """Aggregate; the same call as the lead's, with the seed of that round.
@@ -99,7 +110,8 @@ class Workbench:
         """
         ref = PassRef(recipe.number)
         with tempfile.TemporaryDirectory(prefix="stitch-", ignore_cleanup_errors=True) as folder:
-            setup = Setup(lanes=self._lanes, mirror=Mirror(Path(folder)), stop=self._stop)
+            mirror = Mirror(Path(folder))
+            setup = Setup(lanes=self._lanes, mirror=mirror, stop=self._stop, runner=self._runner)
             client = Client(self._settings, setup)
             base = self._pull(client, *recipe.base)
             inputs = [self._pull(client, one, digest) for one, digest in recipe.inputs]
@@ -113,14 +125,23 @@ class Workbench:
                 pass_id=ref.number,
                 seed=round_seed(self._manifest.root_seed, ref.number),
                 n_samples=sum(one.seal.n_samples for one in inputs),
+                outer=outer_state(client, base),
             )
             result = client.runner.run(replace(call, log_path=recipe.log), stop=self._stop)
+            carried = read_carried(call)
             ext = client.settings.hooks.model_ext
             model = stage.model_path(ext)
             if recipe.keep is not None:
                 with disk(recipe.keep):
                     shutil.copyfile(model, recipe.keep.with_name(f"{recipe.keep.name}.{ext}"))
-            return Made(result, file_sha256(model), model.stat().st_size, client.hooks_sha256)
+            return Made(
+                result,
+                file_sha256(model),
+                model.stat().st_size,
+                client.hooks_sha256,
+                outer_sha256=carried.outer_sha256,
+                config=carried.config,
+            )
 
     def _pull(self, client: Client, ref: PassRef, digest: str) -> Sealed:
         """One pass, hashed on its way, and the one that the record names."""

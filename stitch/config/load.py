@@ -84,6 +84,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         store=_store(root, toml),
         urls=store_urls(merged, root=root, site=me, sites=sites),
         hyper=toml.config,
+        train_config=toml.train.config,
         site_config=file.raw,
         environ=merged,
         **_plain(toml),

@@ -108,6 +108,12 @@ class EvaluationTable(_Table):
     when: Literal["always", "final"] | None = Field(default=None, description='"always" or "final"')
 
 
+class TrainTable(_Table):
+    """`[train]`."""
+
+    config: Free = Field(default_factory=dict, description="JSON values: no dates, nan or inf")
+
+
 class EgressTable(_Table):
     """`[egress]`."""
 
@@ -163,6 +169,7 @@ class StitchFile(_Table):
     transfer: TransferTable = Field(default_factory=TransferTable, description="a table")
     hooks: HooksTable = Field(default_factory=HooksTable, description="a table")
     evaluation: EvaluationTable = Field(default_factory=EvaluationTable, description="a table")
+    train: TrainTable = Field(default_factory=TrainTable, description="a table")
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
     integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
     security: SecurityTable = Field(default_factory=SecurityTable, description="a table")

@@ -198,6 +198,7 @@ class Settings:
         initial_model: a path, or `run:ID/pass_008` of an earlier run, instead of `train(None)`.
         pins: files that every site must have alike, by name.
         hyper: the `[config]` table, handed to hooks as `config` and published by the lead.
+        train_config: `[train] config`, over it for the train hook alone; a global's seal is over both.
         site_config: `config/config.json` as it stands, for hooks; never leaves the site.
         environ: the environment (with `.env`) the stores are opened with. Never printed.
     """
@@ -226,6 +227,7 @@ class Settings:
     store: StoreSettings = StoreSettings()
     urls: StoreUrls = StoreUrls()
     hyper: Mapping[str, object] = field(default_factory=dict)
+    train_config: Mapping[str, object] = field(default_factory=dict)
     site_config: Mapping[str, object] = field(default_factory=dict)
     environ: Mapping[str, str] = field(repr=False, default_factory=dict)
 

@@ -41,7 +41,10 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
     "diagnose": ("candidate_path", "global_path"),
     "leaves": ("data_dir",),
 }
-OPTIONAL = ("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir")
+OPTIONAL = (
+    *("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir"),
+    *("outer_path", "outer_out_path", "config_out_path"),
+)
 
 
 @dataclass(frozen=True, slots=True)

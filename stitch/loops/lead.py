@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stitch.client import Client
 from stitch.client.calls import train_call
+from stitch.client.carried import bring_back, read_carried
 from stitch.client.ended import RunEnded, check_end, run_hook
 from stitch.client.initial import lay_initial_model
 from stitch.client.rebuild import rebuild
@@ -102,6 +103,7 @@ class Lead:
             return self._initialize()
         if not self._rebuilt:
             rebuild(client, GLOBAL, below=newest)
+            bring_back(client)
             self._rebuilt = True
         base = client.require_global(newest)
         if base.seal.final or newest >= client.settings.num_passes:
@@ -152,7 +154,9 @@ class Lead:
         client.seat(GLOBAL).tell("training", 0)
         try:
             result = run_hook(client, call)
+            config = read_carried(call).config
         except (HookError, DiskError) as error:
             self._making.failed(error, stage, phase="initializing")
             raise
+        record = record.model_copy(update={"config": dict(config)})
         return self._making.seal(stage, result, base=None, record=record)

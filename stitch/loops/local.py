@@ -229,7 +229,12 @@ class Local:
         seat.tell("training", ref.number)
         client.journal.note(client.lane, "train", text=f"pass {ref.number} from global {base.ref.number}")
         call = train_call(
-            client.settings, stage, base=base.model, pass_id=ref.number, seed=client.seed(ref.number)
+            client.settings,
+            stage,
+            base=base.model,
+            pass_id=ref.number,
+            seed=client.seed(ref.number),
+            said=base.seal.next_config,
         )
         try:
             result = run_hook(client, call)

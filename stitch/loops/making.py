@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import aggregate_call, diagnose_call
+from stitch.client.carried import Carried, forget_carried, outer_state, read_carried
 from stitch.client.ended import run_hook
 from stitch.client.late import LatePasses
 from stitch.errors import (
@@ -25,7 +27,7 @@ from stitch.loops.round import Round
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import RoundState, Turn
 from stitch.sync.documents import Stored
-from stitch.wire import RoundRecord, Verdict
+from stitch.wire import Attachment, RoundRecord, Verdict
 
 NON_DETERMINISTIC = "non_deterministic_aggregation"
 
@@ -36,6 +38,7 @@ class _Made:
 
     stage: Stage
     result: HookResult
+    carried: Carried
 
 
 class Making:
@@ -59,7 +62,9 @@ class Making:
         """
         client, ref = self._client, PassRef(now.number)
         candidate = client.mirror.sealed(ref)
-        if candidate is not None and not _made_by(candidate, verdict):
+        if candidate is not None and not (
+            _made_by(candidate, verdict) and client.mirror.has_attachments(candidate)
+        ):
             client.mirror.set_aside(ref)
             candidate = None
         if candidate is None:
@@ -132,47 +137,58 @@ class Making:
             pass_id=ref.number,
             seed=client.seed(ref.number),
             n_samples=sum(one.seal.n_samples for one in inputs),
+            outer=outer_state(client, base),
         )
         client.seat(GLOBAL).tell("aggregating", ref.number)
         client.journal.note(GLOBAL, "aggregate", text=f"round {ref.number}: {len(inputs)} inputs")
         try:
-            made = _Made(stage, self._reproduced(now, call, stage=stage))
+            made = self._reproduced(now, call, stage=stage)
         except (HookError, DiskError) as error:
             self.failed(error, stage, phase="aggregating")
             raise
         now.machine.to(RoundState.ALIGNING)
         made = self._diagnosed(now, made)
         late = self._late.find(ref.number, [entry.site for entry in now.roster.sites])
-        record = client.record_of(verdict, base, should_stop=made.result.should_stop, late=late)
-        sealed = self.seal(made.stage, made.result, base=base, record=record)
+        stop, config = made.result.should_stop, made.carried.config
+        record = client.record_of(verdict, base, should_stop=stop, late=late, config=config)
+        sealed = self.seal(
+            made.stage, made.result, base=base, record=record, attachments=made.carried.attachments
+        )
         text = f"global {ref.number}: {made.result.seconds:.1f} s"
         client.journal.note(GLOBAL, "seal", text=text, pass_id=ref.number, seconds=made.result.seconds)
         return sealed
 
-    def _reproduced(self, now: Round, call: HookCall, *, stage: Stage) -> HookResult:
+    def _once(self, call: HookCall, stage: Stage) -> tuple[_Made, tuple[object, ...]]:
+        """Run the hook; what it made, and all of it that another run must make alike."""
+        client = self._client
+        result = run_hook(client, call)
+        carried = read_carried(call, client.mirror)
+        model = call.out_path and client.mirror.digest(call.out_path)
+        return _Made(stage, result, carried), (model, carried.outer_sha256, carried.config)
+
+    def _reproduced(self, now: Round, call: HookCall, *, stage: Stage) -> _Made:
         """Run the hook; when asked, again in a fresh process, until two runs agree or two pairs did not.
 
         Raises:
             NonDeterministicAggregation: they did not agree, and that aborts.
         """
         client = self._client
-        result = run_hook(client, call)
         wanted = client.settings.integrity.reproduce
+        made, first = self._once(call, stage)
         if wanted == "off" or call.out_path is None:
-            return result
-        first = client.mirror.digest(call.out_path)
+            return made
         for _ in range(2):
             with disk(call.out_path):
                 call.out_path.unlink()
-            result = run_hook(client, call)
-            second = client.mirror.digest(call.out_path)
+            forget_carried(call)
+            made, second = self._once(call, stage)
             if second == first:
-                return result
-            text = f"round {now.number}: the aggregate hook made {first[:12]}, then {second[:12]}"
+                return made
+            text = f"round {now.number}: the aggregate hook made {_told(first)}, then {_told(second)}"
             client.journal.note(GLOBAL, "warn", text=text, pass_id=now.number)
             first = second
         if wanted == "warn":
-            return result
+            return made
         client.drop_stage(stage.ref)
         client.give_up(now.attempt, code=NON_DETERMINISTIC)
         now.machine.to(RoundState.ABORTED)
@@ -214,7 +230,15 @@ class Making:
         numbers = {f"diagnose.{name}"[:64]: value for name, value in found.items()}
         return replace(made, result=replace(made.result, metrics={**made.result.metrics, **numbers}))
 
-    def seal(self, stage: Stage, result: HookResult, *, base: Sealed | None, record: RoundRecord) -> Sealed:
+    def seal(
+        self,
+        stage: Stage,
+        result: HookResult,
+        *,
+        base: Sealed | None,
+        record: RoundRecord,
+        attachments: Sequence[Attachment] = (),
+    ) -> Sealed:
         """Seal within the rules of least egress: these hooks can see the lead's data (law 8).
 
         Raises:
@@ -222,7 +246,12 @@ class Making:
         """
         try:
             return self._client.seal_global(
-                stage, base=base, n_samples=result.n_samples, metrics=result.metrics, record=record
+                stage,
+                base=base,
+                n_samples=result.n_samples,
+                metrics=result.metrics,
+                record=record,
+                attachments=attachments,
             )
         except EgressRefused as error:
             self.failed(error, stage, phase="sealing")
@@ -237,6 +266,11 @@ class Making:
             model = None
         client.trail.last_error(error, pass_id=stage.ref.number, phase=phase, model_path=model)
         client.journal.note(GLOBAL, "error", text=str(error), pass_id=stage.ref.number)
+
+
+def _told(made: tuple[object, ...]) -> str:
+    """The beginnings of the hashes of a model and a state, for people; a config counts as its text."""
+    return ", ".join(str(part)[:12] for part in made if part)
 
 
 def _made_by(candidate: Sealed, verdict: Stored[Verdict]) -> bool:

@@ -37,11 +37,20 @@ def check_model(model: Path, *, ext: str, max_bytes: int) -> None:
     Raises:
         EgressRefused: wrong extension, empty, or larger than `max_file_mb`.
     """
-    size = model.stat().st_size
     if model.suffix != f".{ext}":
         raise EgressRefused(f"{model.name}: only model.{ext} may leave")
+    check_attachment(model, max_bytes=max_bytes)
+
+
+def check_attachment(file: Path, *, max_bytes: int) -> None:
+    """Refuse a file beside the model that the settings do not allow out.
+
+    Raises:
+        EgressRefused: empty, or larger than `max_file_mb`.
+    """
+    size = file.stat().st_size
     if not 0 < size <= max_bytes:
         raise EgressRefused(
-            f"{model.name} has {size} bytes; allowed are 1 to {max_bytes}",
+            f"{file.name} has {size} bytes; allowed are 1 to {max_bytes}",
             hint="Make the model smaller or raise transfer.max_file_mb at every site.",
         )

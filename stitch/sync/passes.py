@@ -9,15 +9,15 @@ from pathlib import Path
 from stitch import layout
 from stitch.config.settings import Egress
 from stitch.errors import AlreadyExists, BadDocument, DigestMismatch, NotFound, OutcomeUnknown
-from stitch.files import file_sha256
+from stitch.files import disk, file_sha256, retried, sync_file
 from stitch.layout import PassRef
 from stitch.mirror import Mirror, Sealed
 from stitch.store.base import Entry, Progress
 from stitch.store.lanes import Lanes
 from stitch.sync.documents import Documents, Stored
-from stitch.sync.egress import check_counts, check_model
+from stitch.sync.egress import check_attachment, check_counts, check_model
 from stitch.sync.status import Status
-from stitch.wire import Seal
+from stitch.wire import Attachment, Seal
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +115,34 @@ class Passes:
         check_model(sealed.model, ext=limits.ext, max_bytes=limits.max_bytes)
         if sealed.ref.site is not None:
             check_counts(sealed.seal.n_samples, limits.egress)
-        self._push_model(sealed, progress)
+        self._push_files(sealed, progress)
         before_seal()
         stored = self._documents.create(sealed.ref.seal, sealed.seal, data=sealed.data)
         return Status.UPLOADED if stored.data == sealed.data else Status.CONFLICT
 
-    def _push_model(self, sealed: Sealed, progress: Progress | None) -> None:
-        path = sealed.ref.model(sealed.seal.model_sha256, sealed.seal.ext)
-        wanted = sealed.seal.model_sha256
+    def _push_files(self, sealed: Sealed, progress: Progress | None) -> None:
+        """Everything that the seal names (law 2)."""
+        seal, ref = sealed.seal, sealed.ref
+        path = ref.model(seal.model_sha256, seal.ext)
+        self._push_file(
+            sealed.model, path, size=seal.model_bytes, wanted=seal.model_sha256, progress=progress
+        )
+        for one in seal.attachments:
+            path = f"{ref.folder}/{one.file}"
+            file = self._mirror.path(path)
+            check_attachment(file, max_bytes=self.limits.max_bytes)
+            self._push_file(file, path, size=one.bytes, wanted=one.sha256, progress=None)
+
+    def _push_file(self, file: Path, path: str, *, size: int, wanted: str, progress: Progress | None) -> None:
         try:
-            self._lanes.push(sealed.model, path, mode="create", digest=wanted, progress=progress)
+            self._lanes.push(file, path, mode="create", digest=wanted, progress=progress)
         except (AlreadyExists, OutcomeUnknown):
-            if self._stored_digest(path, sealed.seal.model_bytes) != wanted:
+            if self._stored_digest(path, size) != wanted:
                 # Law 1: an owner may re-put a digest-named key with bytes that match its name.
-                self._lanes.push(sealed.model, path, mode="replace", digest=wanted, progress=progress)
+                self._lanes.push(file, path, mode="replace", digest=wanted, progress=progress)
         except DigestMismatch:
             raise DigestMismatch(
-                f"{sealed.ref.folder}: the model changed after it was sealed; it was not published",
+                f"{path.rpartition('/')[0]}: {file.name} changed after it was sealed; it was not published",
                 hint="Something else writes into stitch_store/: stop it, then run the same command again.",
             ) from None
 
@@ -202,20 +213,54 @@ class Passes:
     def _pull_model(self, ref: PassRef, seal: Seal, progress: Progress | None) -> Path | None:
         path = ref.model(seal.model_sha256, seal.ext)
         to = self._mirror.incoming(ref) / seal.model_file
+        bound = _Bound(path, seal.model_bytes, progress)
+        return to if self._pull_file(path, to, wanted=seal.model_sha256, bound=bound) else None
+
+    def attachment(self, sealed: Sealed, listed: Attachment) -> Path | None:
+        """A file that a seal lists beside the model, brought into the mirror and hashed on its way.
+
+        Returns:
+            Where it lies; None while the store does not hold it whole.
+
+        Raises:
+            DigestMismatch: the stored file has the right size and wrong bytes.
+            BadDocument: the seal gives it a name or a size that no attachment may have.
+        """
+        path = f"{sealed.ref.folder}/{listed.file}"
+        key = layout.parse(path)
+        named = layout.stored_name(listed.name, listed.sha256, ext=listed.ext)
+        if key is None or key.what is not layout.What.ATTACHMENT or listed.file != named:
+            raise BadDocument(f"{sealed.ref.seal}: {listed.file} is no attachment's name")
+        if listed.bytes > self.limits.max_bytes:
+            raise BadDocument(f"{sealed.ref.seal}: {listed.file} is larger than transfer.max_file_mb allows")
+        file = self._mirror.path(path)
+        if file.is_file() and self._mirror.digest(file) == listed.sha256:
+            return file
+        to = self._mirror.scratch() / listed.file
+        bound = _Bound(path, listed.bytes, None)
+        if not self._pull_file(path, to, wanted=listed.sha256, bound=bound):
+            return None
+        with disk(file):
+            sync_file(to)
+            retried(lambda: to.replace(file))
+        return file
+
+    def _pull_file(self, path: str, to: Path, *, wanted: str, bound: _Bound) -> bool:
+        """Fetch one file that a seal names; False while it is not whole (law 2)."""
         for last in (False, True):
             try:
-                entry = self._lanes.pull(path, to, progress=_Bound(path, seal.model_bytes, progress))
+                entry = self._lanes.pull(path, to, progress=bound)
             except NotFound:
-                return None  # law 2: a seal without its whole model is not ready
-            if (entry.digest or file_sha256(to)) == seal.model_sha256:
-                self._mirror.remember_digest(to, seal.model_sha256)
-                return to
+                return False
+            if (entry.digest or file_sha256(to)) == wanted:
+                self._mirror.remember_digest(to, wanted)
+                return True
             to.unlink(missing_ok=True)
-            if entry.size < seal.model_bytes:
-                return None
+            if entry.size < bound.limit:
+                return False
             if last:
                 raise _mismatch(path)
-        return None
+        return False
 
     def _check_place(self, ref: PassRef, seal: Seal) -> None:
         wrong = [
@@ -253,7 +298,8 @@ class _Bound:
 
 
 def _mismatch(path: str) -> DigestMismatch:
+    what = "model" if "/model." in path else "file"
     return DigestMismatch(
-        f"{path}: the stored model does not match its seal; it was not used",
+        f"{path}: the stored {what} does not match its seal; it was not used",
         hint="The store was altered: tell the lead, and keep the store as it is.",
     )

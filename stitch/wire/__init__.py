@@ -14,7 +14,17 @@ from stitch.wire.documents import (
     RosterSite,
     Term,
 )
-from stitch.wire.seal import Abort, Attachment, Excluded, Input, RoundRecord, Seal, Verdict
+from stitch.wire.seal import (
+    Abort,
+    Attachment,
+    Excluded,
+    Input,
+    RoundRecord,
+    Scalar,
+    Seal,
+    Verdict,
+    is_config_name,
+)
 from stitch.wire.signature import Signature
 
 __all__ = [
@@ -35,9 +45,11 @@ __all__ = [
     "Roster",
     "RosterSite",
     "RoundRecord",
+    "Scalar",
     "Seal",
     "Signature",
     "Term",
     "Verdict",
+    "is_config_name",
     "sha256",
 ]

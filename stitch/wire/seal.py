@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+import re
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    StringConstraints,
+    model_serializer,
+)
 
 from stitch.wire.base import Document, Part, Sha256, SiteId, Time
 
@@ -15,7 +22,21 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT, strict=True)]
 Number = Annotated[float, Field(strict=True)]
 Lane = Annotated[str, StringConstraints(pattern=r"^(?:global|sites/[a-z](?:-?[a-z0-9])*)$", max_length=46)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}\.[0-9a-f]{12}\.[a-z0-9]{1,16}$")]
-MetricName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$")]
+_NAME = r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$"
+MetricName = Annotated[str, StringConstraints(pattern=_NAME)]
+
+Scalar = (
+    StrictBool
+    | Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT, strict=True)]
+    | Number
+    | Annotated[str, StringConstraints(max_length=1000)]
+)
+"""A JSON scalar of a config that a seal carries."""
+
+
+def is_config_name(name: str) -> bool:
+    """Whether a value of a sealed config may have this name."""
+    return re.fullmatch(_NAME, name) is not None
 
 
 class Attachment(Part):
@@ -25,6 +46,11 @@ class Attachment(Part):
     file: FileName
     sha256: Sha256
     bytes: Count
+
+    @property
+    def ext(self) -> str:
+        """The file's extension."""
+        return self.file.rpartition(".")[2]
 
 
 class Input(Part):
@@ -63,6 +89,8 @@ class RoundRecord(Part):
         seed: the round's seed.
         should_stop: the aggregate hook wished to end the run.
         final: nobody trains from this global.
+        config: what the aggregate hook has the next pass trained with, over `[train] config`; written
+            only where there is something in it.
     """
 
     policy: str
@@ -76,6 +104,13 @@ class RoundRecord(Part):
     seed: Count
     should_stop: bool = False
     final: bool = False
+    config: dict[MetricName, Scalar] = Field(default_factory=dict, max_length=64)
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what came later and is not used: such a record has the bytes it always had."""
+        fields: dict[str, Any] = handler(self)
+        return fields if self.config else {name: fields[name] for name in fields if name != "config"}
 
 
 class Seal(Document):
@@ -118,6 +153,11 @@ class Seal(Document):
     def ext(self) -> str:
         """The model's extension."""
         return self.model_file.rpartition(".")[2]
+
+    @property
+    def next_config(self) -> dict[str, Scalar]:
+        """What a global says the next pass is trained with."""
+        return dict(self.round.config) if self.round is not None else {}
 
     @property
     def final(self) -> bool:
