@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from stitch.errors import BadModel
 from stitch.learning.specs import Array, Spec
@@ -82,15 +82,15 @@ class Round:
         outer_path: Path | None = None,
         outer_out_path: Path | None = None,
         seed: int = 0,
-        stack: ExitStack | None = None,
     ) -> None:
-        self.results = sorted(results, key=lambda one: one.site.encode())
+        self.stack = ExitStack()
+        mine = (replace(one, stack=self.stack) for one in results)
+        self.results = sorted(mine, key=lambda one: one.site.encode())
         self.global_path = global_path
         self.out_path = out_path
         self.outer_path = outer_path
         self.outer_out_path = outer_out_path
         self.seed = seed
-        self.stack = ExitStack() if stack is None else stack
 
     @cached_property
     def previous(self) -> ModelReader:
@@ -131,12 +131,10 @@ class Round:
 class Strategy(ABC):
     """How site passes become a global. Implement `aggregate_fit`; the rest has defaults.
 
-    Attributes:
-        has_state: whether it keeps a state from global to global (momentum, for example). Then
-            `aggregate` must write it at `round.outer_out_path`.
+    A strategy with a state from global to global (momentum, for example) overrides `aggregate` and keeps
+    it in files: it reads `round.outer` and writes with `round.outer_writer`. What an object holds in
+    memory is gone with the next round, which runs in another process.
     """
-
-    has_state: ClassVar[bool] = False
 
     def initialize_parameters(self) -> NDArrays | None:
         """The first global's tensors; None to take the client's own, or `[init] initial_model`."""

@@ -1,0 +1,71 @@
+"""What a site's model must be before it is counted: a reason for leaving it out, or none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from stitch.errors import BadModel
+from stitch.learning.streaming import RANGE, ranges, sum_of_squares
+from stitch.learning.tensors import ModelReader
+
+
+def unfit_model(
+    model: ModelReader, base: ModelReader, *, n_samples: int, max_norm: float | None = None
+) -> str:
+    """Why a site's model has no part in a round; "" if it has.
+
+    It weighs something, has the tensors of its base by name, shape and dtype, is finite, and is no
+    further from its base than asked.
+
+    Args:
+        model: the site's.
+        base: the global that it was trained from.
+        n_samples: as its seal says.
+        max_norm: the largest Euclidean norm of the change over all floating-point tensors, if any.
+    """
+    return unfit_shape(model, base, n_samples=n_samples) or _unfit_values(model, base, max_norm=max_norm)
+
+
+def unfit_shape(model: ModelReader, base: ModelReader, *, n_samples: int) -> str:
+    """The part of `unfit_model` that reads no data."""
+    if n_samples == 0:
+        return "zero samples"
+    missing = [name for name in base.names if name not in model.specs]
+    if missing:
+        return f"it has no tensor {missing[0][:60]!a}"
+    added = [name for name in model.names if name not in base.specs]
+    if added:
+        return f"it has a tensor {added[0][:60]!a}, which the global lacks"
+    for name in base.names:
+        if model.spec(name) != base.spec(name):
+            return f"its {name[:60]!a} is {model.spec(name)}, the global's {base.spec(name)}"
+    return ""
+
+
+def _unfit_values(model: ModelReader, base: ModelReader, *, max_norm: float | None) -> str:
+    squares: list[float] = []
+    try:
+        for name, start, stop in _floating(model):
+            values = model.read_range(name, start=start, stop=stop)
+            if not np.isfinite(values).all():
+                return f"it is not finite in {name[:60]!a}"
+            if max_norm is not None:
+                origin = base.read_range(name, start=start, stop=stop)
+                with np.errstate(over="ignore"):
+                    squares.append(sum_of_squares(np.subtract(values, origin, dtype=np.float64)))
+    except BadModel as error:
+        return str(error)
+    if max_norm is None:
+        return ""
+    norm = math.sqrt(math.fsum(squares)) if all(map(math.isfinite, squares)) else math.inf
+    return "" if norm <= max_norm else f"its change has the norm {norm:.4g}, allowed is {max_norm:g}"
+
+
+def _floating(model: ModelReader) -> Iterator[tuple[str, int, int]]:
+    for name, spec in model.specs.items():
+        if spec.floating:
+            for start, stop in ranges(spec.size, length=RANGE):
+                yield name, start, stop

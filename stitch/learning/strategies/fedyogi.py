@@ -1,0 +1,37 @@
+"""FedYogi; the source is named in `fedopt`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stitch.learning.strategies.fedopt import FedOpt
+from stitch.learning.strategies.settings import within
+from stitch.learning.streaming import Floats
+
+
+class FedYogi(FedOpt):
+    r"""FedOpt with Yogi's second moment, which falls no faster than it rises.
+
+        v_t = v_{t-1} - (1 - beta_2) D_t^2 sign(v_{t-1} - D_t^2)
+
+    Args:
+        server_lr, beta_1, tau, weighted: see `FedOpt`.
+        beta_2: of the second moment, in [0, 1).
+    """
+
+    def __init__(
+        self,
+        *,
+        server_lr: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.99,
+        tau: float = 1e-3,
+        weighted: bool = True,
+    ) -> None:
+        super().__init__(server_lr=server_lr, beta_1=beta_1, tau=tau, weighted=weighted)
+        self._beta_2 = within("beta_2", beta_2, low=0.0, high=1.0, open_high=True)
+
+    def second_moment(self, before: Floats, squared: Floats) -> Floats:
+        """See the class."""
+        moved: Floats = before - (1.0 - self._beta_2) * squared * np.sign(before - squared)
+        return moved

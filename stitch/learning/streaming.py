@@ -1,0 +1,297 @@
+"""The walk over a model's tensors, a range of elements at a time: memory does not grow with the sites.
+
+Bitwise reproducible on every machine: sites in the order of their ids' bytes, one multiplication and
+one addition a site in float64, one division, one cast at the end; sums over elements are halved by
+element-wise additions. None of BLAS, `numpy.sum` or `numpy.exp` is used: their last bits depend on the
+processor.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stitch.errors import BadModel
+from stitch.learning.in_memory import aggregate_arrays
+from stitch.learning.specs import Array, Spec
+from stitch.learning.strategy import FitResult, NDArrays, Round, Strategy
+from stitch.learning.tensors import ModelReader
+
+Floats: TypeAlias = NDArray[np.float64]
+
+RANGE = 1 << 18
+"""Elements of one range where sites are looked at one by one: 2 MiB of float64."""
+
+_TOGETHER = 1 << 21  # elements of all sites' ranges together, where they are looked at side by side
+_LEAST = 1 << 10
+
+
+class NotFinite(ValueError):
+    """A site's tensor holds what is no number, or an infinite one.
+
+    Attributes:
+        site: whose.
+        name: of the tensor.
+    """
+
+    def __init__(self, site: str, name: str) -> None:
+        super().__init__(f"the model of {site} is not finite in {name[:60]!a}")
+        self.site = site
+        self.name = name
+
+
+class Part:
+    """One range of one floating-point tensor, at all sites and in the global being replaced.
+
+    Args:
+        round_: what is read.
+        name: of the tensor.
+        start, stop: the range, in elements.
+    """
+
+    def __init__(self, round_: Round, name: str, *, start: int, stop: int) -> None:
+        self.results = round_.results
+        self.name, self.start, self.stop = name, start, stop
+        self._round = round_
+        self._bases: dict[object, Array] = {}
+        self._kept: dict[str, Floats] = {}
+        self._steps = 0
+
+    @property
+    def previous(self) -> Array:
+        """The global being replaced."""
+        return self._once(self._round.global_path, self._round.previous)
+
+    def model(self, result: FitResult) -> Array:
+        """A site's values."""
+        return result.parameters.read_range(self.name, start=self.start, stop=self.stop)
+
+    def change(self, result: FitResult) -> Floats:
+        """A site's values less those of its own base."""
+        return np.subtract(self.model(result), self._base(result), dtype=np.float64)
+
+    def candidate(self, result: FitResult) -> Array:
+        """A site's values; those from an older base carried over to the global being replaced."""
+        if result.staleness == 0:
+            return self.model(result)
+        moved: Array = np.add(self.previous, self.change(result), dtype=np.float64)
+        return moved
+
+    def state(self, slot: str, *, first: float = 0.0) -> Floats:
+        """The strategy's state of these elements; `first` before there is one."""
+        if self._round.outer is None:
+            return np.full(self.stop - self.start, first)
+        name = state_name(slot, self.name)
+        return self._round.outer.read_range(name, start=self.start, stop=self.stop).astype(np.float64)
+
+    def keep(self, slot: str, values: Floats) -> None:
+        """The state of these elements for the next round."""
+        self._kept[slot] = values
+
+    @property
+    def kept(self) -> dict[str, Floats]:
+        """What `keep` was given."""
+        return self._kept
+
+    def _base(self, result: FitResult) -> Array:
+        return self.previous if result.staleness == 0 else self._once(result.base_path, result.base)
+
+    def _once(self, key: object, model: ModelReader) -> Array:
+        if key not in self._bases:
+            self._bases[key] = model.read_range(self.name, start=self.start, stop=self.stop)
+        return self._bases[key]
+
+
+def state_name(slot: str, name: str) -> str:
+    """How a tensor of the strategy's state is named."""
+    return f"{slot}.{name}"
+
+
+def state_spec(spec: Spec) -> Spec:
+    """Shape and dtype of a tensor's state: its own dtype, but at least float32."""
+    return Spec(spec.shape, np.dtype(np.float64 if spec.dtype.itemsize == 8 else np.float32))
+
+
+def weighted_sum(terms: Iterable[tuple[float, Array]], *, size: int) -> Floats:
+    """The sum of `weight * values`, one term after the other, in float64; shape (size,)."""
+    total = np.zeros(size)
+    scaled = np.empty(size)
+    for weight, values in terms:
+        np.multiply(values, weight, out=scaled, dtype=np.float64)
+        np.add(total, scaled, out=total)
+    return total
+
+
+def sum_of_squares(values: Floats) -> float:
+    """The sum of the squares, the same on every machine; `values` is overwritten.
+
+    Halves are added to halves, element by element, until few are left for `math.fsum`.
+    """
+    np.multiply(values, values, out=values)
+    while values.size > 64:
+        half = values.size // 2
+        odd = values[2 * half :].copy()
+        np.add(values[:half], values[half : 2 * half], out=values[:half])
+        values[half : half + odd.size] = odd
+        values = values[: half + odd.size]
+    return math.fsum(values.tolist())
+
+
+def ranges(size: int, *, length: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of at most `length` that cover `size` elements."""
+    for start in range(0, size, length):
+        yield start, min(start + length, size)
+
+
+class Elementwise(Strategy):
+    """A strategy that makes each element of the new global from the same element of the models.
+
+    Floating-point tensors are computed; tensors whose names end in one of `averaged` are averaged where
+    a strategy would step them. Integers and booleans are taken over by `buffer`, text from the global.
+
+    Attributes:
+        slots: names of the state that it keeps of every tensor it steps.
+        together: whether it looks at all sites' values of an element side by side.
+        averaged: endings of the names of running statistics (of batch normalisation): a step with
+            momentum could make a variance negative.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ()
+    together: ClassVar[bool] = False
+    averaged: ClassVar[tuple[str, ...]] = ("running_mean", "running_var")
+    _remembered: dict[str, Array] | None = None
+
+    @abstractmethod
+    def step(self, part: Part) -> Floats:
+        """The new global's values of a range."""
+
+    def average(self, part: Part) -> Floats:
+        """The new values of running statistics: the mean over the sites by samples."""
+        return mean_model(part)
+
+    def buffer(self, round_: Round, name: str) -> Array:
+        """The new values, flat, of a tensor of integers or booleans: those of the site with most samples.
+
+        Only passes of the least staleness are looked at; of equal sites the first by id.
+        """
+        least = min(one.staleness for one in round_.results)
+        freshest = [one for one in round_.results if one.staleness == least]
+        return max(freshest, key=lambda one: one.n_samples).parameters.read(name).reshape(-1)
+
+    def prepare(self, round_: Round) -> dict[str, float]:  # noqa: ARG002  for the strategies that look twice
+        """Look at the round before the walk; what it returns are metrics."""
+        return {}
+
+    def aggregate(self, round_: Round, /) -> dict[str, float]:
+        """See `Strategy.aggregate`; reads tensor by tensor.
+
+        Raises:
+            NotFinite: a site's model is not finite. Nothing was written.
+            BadModel: the new global would not be.
+        """
+        metrics = self.prepare(round_)
+        specs = round_.previous.specs
+        stepped = [name for name, spec in specs.items() if spec.floating and not self._is_averaged(name)]
+        state = {state_name(slot, name): state_spec(specs[name]) for name in stepped for slot in self.slots}
+        with ExitStack() as stack:
+            writer = stack.enter_context(round_.writer())
+            outer = stack.enter_context(round_.outer_writer(state)) if self.slots else None
+            for name, spec in specs.items():
+                with writer.tensor(name, spec) as append:
+                    if not spec.floating:
+                        append(self._carried(round_, name, spec=spec))
+                        continue
+                    kept = self._walk(round_, name, spec=spec, append=append, steps=name in stepped)
+                if outer is not None and name in stepped:
+                    for slot in self.slots:
+                        outer.write(state_name(slot, name), kept[slot].reshape(spec.shape))
+        return metrics
+
+    def aggregate_fit(
+        self, global_params: NDArrays, results: list[tuple[NDArrays, int, dict[str, float], int]]
+    ) -> NDArrays:
+        """See `Strategy.aggregate_fit`: the same computation, by way of files in a scratch folder.
+
+        Every base is taken to be `global_params`. A strategy with a state keeps it in this object.
+        """
+        made, self._remembered = aggregate_arrays(
+            self, global_params, results=results, state=self._remembered
+        )
+        return made
+
+    def _is_averaged(self, name: str) -> bool:
+        return name.endswith(self.averaged)
+
+    def _carried(self, round_: Round, name: str, *, spec: Spec) -> Array:
+        text = spec.dtype.kind in "US"
+        return round_.previous.read(name).reshape(-1) if text else self.buffer(round_, name)
+
+    def _walk(
+        self, round_: Round, name: str, *, spec: Spec, append: Callable[[Array], None], steps: bool
+    ) -> dict[str, Array]:
+        """Write one tensor range by range; the state of it, whole."""
+        slots = self.slots if steps else ()
+        kept: dict[str, Array] = {slot: np.empty(spec.size, state_spec(spec).dtype) for slot in slots}
+        length = max(_LEAST, _TOGETHER // len(round_.results)) if self.together else RANGE
+        for start, stop in ranges(spec.size, length=length):
+            part = Part(round_, name, start=start, stop=stop)
+            with np.errstate(all="ignore"):  # what is not finite is named below, by site
+                values = self.step(part) if steps else self.average(part)
+                made = values.astype(spec.dtype)
+            if not np.isfinite(made).all():
+                raise self._blame(part)
+            append(made)
+            for slot in slots:
+                kept[slot][start:stop] = part.kept[slot]
+        return kept
+
+    def _blame(self, part: Part) -> NotFinite | BadModel:
+        for result in part.results:
+            if not np.isfinite(part.model(result)).all():
+                return NotFinite(result.site, part.name)
+        return BadModel(
+            f"the new global would not be finite in {part.name[:60]!a}",
+            hint="Lower the server's learning rate, or bound the norm of what sites send (max_norm).",
+        )
+
+
+def mean_model(part: Part, *, weights: Sequence[float] | None = None) -> Floats:
+    """The mean of the sites' values; by samples unless `weights` are given.
+
+    With an input from an older base it is the global plus the mean change, each change against its own
+    base and discounted by its weight s; the discount is not in the denominator.
+    """
+    shares = [float(one.n_samples) for one in part.results] if weights is None else weights
+    if any(one.staleness for one in part.results):
+        moved: Floats = np.add(part.previous, mean_change(part, weights=shares), dtype=np.float64)
+        return moved
+    models = ((w, part.model(one)) for one, w in zip(part.results, shares, strict=True))
+    return weighted_sum(models, size=part.stop - part.start) / running_sum(shares)
+
+
+def mean_change(part: Part, *, weights: Sequence[float], denominator: float | None = None) -> Floats:
+    """sum(weight * s * change) / denominator; the denominator is the weights' sum unless given."""
+    terms = (
+        (weight * one.weight, part.change(one)) for one, weight in zip(part.results, weights, strict=True)
+    )
+    total = weighted_sum(terms, size=part.stop - part.start)
+    return total / (running_sum(weights) if denominator is None else denominator)
+
+
+def running_sum(values: Iterable[float]) -> float:
+    """The sum, one after the other."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def shares_of(results: Sequence[FitResult], *, weighted: bool) -> list[float]:
+    """What each site weighs: its samples, or 1."""
+    return [float(one.n_samples) if weighted else 1.0 for one in results]
