@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,7 +14,6 @@ from stitch.learning.check import unfit_model, unfit_shape
 from stitch.learning.strategy import FitResult, Round, Strategy, mean_metrics
 from stitch.learning.streaming import NotFinite
 
-_LOG = logging.getLogger(__name__)
 _MOST_METRICS = 24  # of the sites' means in the global's seal, which has room for 64 numbers
 _PATH = str | PathLike[str]
 
@@ -145,7 +144,7 @@ def _answer(
     means = mean_metrics([(one.metrics, float(one.n_samples)) for one in results])
     kept = dict(list(means.items())[:_MOST_METRICS]) | dict(metrics)
     if excluded:
-        _LOG.warning("left out: %s", _told(excluded))
+        sys.stderr.write(f"left out: {_told(excluded)}\n")  # the hook's log
         kept["excluded"] = len(excluded)
         kept |= {f"excluded.{site}"[:64]: 1 for site in sorted(excluded)[:_MOST_METRICS]}
     return {**kept, "n_samples": sum(one.n_samples for one in results)}
