@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.cli import inside
+
 RUN = "icu"
 TOML = """run_id = "icu"
 lead = "rush"
@@ -121,7 +123,13 @@ class Site:
         return [*self.wrap, sys.executable, "-m", "stitch.cli", *words]
 
     def call(self, *words: str, within: float = _WITHIN_S) -> Said:
-        """Run a verb to its end."""
+        """Run a verb to its end: in this process, or, wrapped, in one of its own."""
+        if not self.wrap:
+            return Said(*inside.call(words, folder=self.root, environ=self._environ()))
+        return self.process(*words, within=within)
+
+    def process(self, *words: str, within: float = _WITHIN_S) -> Said:
+        """Run a verb to its end in a process of its own."""
         done = subprocess.run(
             self.command(*words),
             cwd=self.root,

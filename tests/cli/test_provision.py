@@ -159,7 +159,7 @@ def test_revoking_says_what_ended_and_what_is_left_to_do(lead: Site, azurite: Az
 
 def test_revoking_one_of_many_makes_new_kits_for_those_it_shared_a_policy_with(lead: Site) -> None:
     lead.toml('["rush", "nu"]', FIVE)
-    well(lead.call("provision"))
+    well(lead.call("provision", "--days", "30"))
     before = snapshot(lead.root / "kits")
     out = well(lead.call("provision", "--revoke", "emory"))
     assert "Cut off with it, and given new kits: duke" in out

@@ -10,19 +10,21 @@ from tests.e2e.conftest import Undisturbed
 from tests.e2e.ending import check_ending
 from tests.e2e.federation import Federation, lives
 
+CODES = {
+    signal.SIGHUP: 128 + signal.SIGHUP,
+    signal.SIGINT: 130,
+    signal.SIGTERM: 143,
+    signal.SIGKILL: -signal.SIGKILL,
+}
+# How a signal is met has nothing to do with the store; one of them, with requests on their way.
+WHERE = [("folder", site, number) for site in ("nu", "rush") for number in CODES]
+
 
 @pytest.mark.parametrize(
-    ("number", "code"),
-    [
-        (signal.SIGHUP, 128 + signal.SIGHUP),
-        (signal.SIGINT, 130),
-        (signal.SIGTERM, 143),
-        (signal.SIGKILL, -signal.SIGKILL),
-    ],
+    ("store_url", "site", "number"), [*WHERE, ("azurite", "rush", signal.SIGTERM)], indirect=["store_url"]
 )
-@pytest.mark.parametrize("site", ["nu", "rush"])
 def test_a_closed_terminal_is_like_a_crash(
-    fed: Federation, undisturbed: Undisturbed, site: str, number: int, code: int
+    fed: Federation, undisturbed: Undisturbed, site: str, number: signal.Signals
 ) -> None:
     """In the middle of a training: the hook ends too, and nothing half-made is left in the store."""
     fed.gate(site, "train-1-half")
@@ -31,7 +33,7 @@ def test_a_closed_terminal_is_like_a_crash(
     fed.wait_until(lambda: "train 1" in fed.calls(site), "the hook trains")
     hook = int((fed.home(site) / "data" / "hook.pid").read_text(encoding="utf-8"))
     ended.process.send_signal(number)
-    ended.ends(code)
+    ended.ends(CODES[number])
     fed.wait_until(lambda: not lives(hook), "the hook ends with its command")
     assert fed.paths(f"sites/{site}/pass_") == []
     again = fed.start_cli(site)

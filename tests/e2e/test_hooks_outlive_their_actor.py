@@ -9,6 +9,7 @@ from tests.e2e.ending import check_ending
 from tests.e2e.federation import Federation, lives
 
 
+@pytest.mark.parametrize("store_url", ["folder"], indirect=True)  # it is all on the machine of the hook
 @pytest.mark.parametrize("marked", ["marked", "unmarked"])
 @pytest.mark.parametrize(
     ("site", "point"),

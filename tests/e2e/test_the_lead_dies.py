@@ -45,6 +45,7 @@ def test_a_lead_that_dies_at_the_beginning_begins_again(
     assert sorted(trained) == sorted(["train 0", "train 1", "train 2", *again])
 
 
+@pytest.mark.parametrize("store_url", ["folder"], indirect=True)  # it dies between two requests
 @pytest.mark.parametrize("point", ["begin", "half", "written"])
 def test_a_lead_that_dies_while_it_aggregates_aggregates_the_same_inputs(
     fed: Federation, undisturbed: Undisturbed, point: str

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from stitch.testing.azurite import Azurite
-from tests.e2e.conftest import Build
-from tests.e2e.federation import REPO, RUN_ID, WITHIN_S, Federation
+from tests.cli import inside
+from tests.cli.federation import Said
+from tests.e2e.federation import REPO, RUN_ID, Federation
 
 
 @dataclass(frozen=True)
@@ -22,36 +22,40 @@ class Auditor:
 
     home: Path
 
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def call(self, *words: str) -> Said:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("STITCH_")}
-        return subprocess.run(
-            [sys.executable, "-m", "stitch.cli", *words],
-            cwd=self.home,
-            env={**environ, "PYTHONPATH": str(REPO), "COLUMNS": "80"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=WITHIN_S,
-            check=False,
-        )
+        environ |= {"PYTHONPATH": str(REPO), "COLUMNS": "80"}
+        return Said(*inside.call(words, folder=self.home, environ=environ))
+
+
+@pytest.fixture(scope="module", params=["folder", "azurite"])
+def finished(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Federation]:
+    """Two sites, two passes, all ended, on each store; whoever alters it puts it back."""
+    root = tmp_path_factory.mktemp("finished")
+    (root / "store").mkdir()
+    url = (root / "store").as_uri()
+    if request.param == "azurite":
+        server: Azurite = request.getfixturevalue("azurite")
+        url = server.container_url(server.new_container())
+    fed = Federation(root / "sites", url)
+    try:
+        fed.finish()
+        yield fed
+    finally:
+        fed.end()
 
 
 @pytest.fixture
-def finished(federation: Build) -> Federation:
-    """Two sites, two passes, all ended."""
-    fed = federation()
-    fed.finish()
-    return fed
-
-
-@pytest.fixture
-def auditor(finished: Federation, request: pytest.FixtureRequest) -> Auditor:
+def auditor(finished: Federation, request: pytest.FixtureRequest, tmp_path: Path) -> Auditor:
     """May list and read, and nothing else."""
-    home = finished.make_project("nu", machine=1)
     url = finished.url
     if url.startswith("http"):
         server: Azurite = request.getfixturevalue("azurite")
         url = server.container_url(url.partition("?")[0].rpartition("/")[2], "rl")
+    home = Federation(tmp_path / "audit", finished.url, sites=("nu",)).home("nu")
+    (home / "stitch.toml").write_bytes((finished.home("rush") / "stitch.toml").read_bytes())
     (home / ".env").write_text(f'STITCH_STORE="{url}"\n', encoding="utf-8")
     return Auditor(home)
 
@@ -59,11 +63,11 @@ def auditor(finished: Federation, request: pytest.FixtureRequest) -> Auditor:
 def test_it_holds_and_every_global_is_made_again(finished: Federation, auditor: Auditor) -> None:
     before = {path: finished.read(path) for path in finished.paths()}
     said = auditor.call("verify", "--rerun", "--json")
-    assert said.returncode == 0, said
-    proof = json.loads(said.stdout)
+    assert said.code == 0, said
+    proof = json.loads(said.out)
     assert (proof["run_id"], proof["holds"], proof["complete"]) == (RUN_ID, True, True)
     assert [(one["pass_id"], one["rerun"]) for one in proof["passes"]] == [(0, False), (1, True), (2, True)]
-    listed = json.loads(auditor.call("audit", "--json").stdout)
+    listed = json.loads(auditor.call("audit", "--json").out)
     assert {line["path"] for line in listed["lines"]} == set(before)
     assert {path: finished.read(path) for path in finished.paths()} == before
     assert not (auditor.home / "stitch_store").exists()
@@ -73,20 +77,20 @@ def test_after_any_byte_is_flipped_it_fails(finished: Federation, auditor: Audit
     """One byte of each kind of file that the chain covers; tests/property tries every byte."""
     covered = [path for path in finished.paths() if _covered(path)]
     assert len(covered) == 1 + 2 + 3 + 3 + 4 + 4 + 1  # manifest, verdicts, seals and models, DONE
-    noted = json.loads(auditor.call("verify", "--json").stdout)["transcript_sha256"]
+    noted = json.loads(auditor.call("verify", "--json").out)["transcript_sha256"]
     for path in [*covered[:: max(1, len(covered) // 4)], "global/DONE.json"]:
         data = finished.read(path)
         finished.write(path, data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
         said = auditor.call("verify", "--rerun", "--expect", noted)
-        assert 30 <= said.returncode < 40, (path, said)
+        assert 30 <= said.code < 40, (path, said)
         finished.write(path, data)
-    assert auditor.call("verify", "--expect", noted).returncode == 0
+    assert auditor.call("verify", "--expect", noted).code == 0
 
 
 def test_a_what_if_stays_beside_the_run(finished: Federation, auditor: Auditor) -> None:
     before = {path: finished.read(path) for path in finished.paths()}
     said = auditor.call("replay", "--without", "nu", "--from", "2")
-    assert said.returncode == 0, said
+    assert said.code == 0, said
     made = auditor.home / "runs" / RUN_ID / "replay-without-nu-from-2" / "pass_002"
     (theirs,) = [path for path in before if path.startswith("sites/rush/pass_002/model.")]
     assert (made / "model.bin").read_bytes() == before[theirs], "the mean of one model is that model"

@@ -18,6 +18,8 @@ from tests.e2e.federation import Federation
 AGREED = b"what every site has alike"
 SHA = hashlib.sha256(AGREED).hexdigest()
 SEAL = PassRef(1, "nu").seal
+# What is agreed stands in settings and documents: which store holds them makes no difference.
+pytestmark = pytest.mark.parametrize("store_url", ["folder"], indirect=True)
 LEAVES = """
 def leaves(data_dir):
     yield (data_dir / "value.txt").read_bytes()

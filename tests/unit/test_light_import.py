@@ -25,6 +25,13 @@ def test_a_hooks_process_loads_nothing_of_the_core() -> None:
     assert not names & set(HEAVY)
 
 
+def test_a_verb_loads_no_cloud_sdk_and_no_http_library_before_it_needs_one() -> None:
+    """Else `status` of a shared folder, and each turn of a scheduler, would wait for them."""
+    names = loaded("import stitch.cli.app")
+    assert "typer" in names
+    assert not names & {"azure", "cryptography", "numpy", "requests"}
+
+
 def test_every_export_is_there_and_listed() -> None:
     for name in stitch.__all__:
         assert getattr(stitch, name) is not None
