@@ -64,7 +64,10 @@ REPLACED = frozenset({What.ORCHESTRATION, What.HEARTBEAT})
 """The only keys that are ever replaced; every other is created once (law 1)."""
 
 SIGNED = frozenset({What.MANIFEST, What.ROSTER, What.SEAL, What.VERDICT, What.ABORT, What.DONE, What.JOIN})
-"""What has a signature beside it in a run that signs: whatever decides, and is created once."""
+"""What has a signature beside it in a run that signs: whatever decides, and is created once.
+
+So have evaluated events, on which the best global and an early stop rest; see `is_signed`.
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -215,6 +218,11 @@ def event(site: str, pass_id: int, *, name: Event, attempt: int = 1) -> str:
     return f"{site_lane(site)}/events/{pass_name(pass_id)}.{name}{suffix}.json"
 
 
+def is_signed(key: Key) -> bool:
+    """Whether a run that signs has a signature beside this document."""
+    return key.what in SIGNED or (key.what is What.EVENT and key.name == Event.EVALUATED)
+
+
 def signature(path: str, sha256: str) -> str:
     """The signature of a document with these bytes: `pass_001/metrics.<digest>.sig.json`.
 
@@ -282,7 +290,7 @@ def parse(path: str) -> Key | None:
 def _signature(path: str) -> Key | None:
     found = _SIGNATURE.fullmatch(path)
     signed = parse(f"{found['stem']}.json") if found else None
-    if found is None or signed is None or signed.what not in SIGNED:
+    if found is None or signed is None or not is_signed(signed):
         return None
     number = signed.ref.number if signed.ref else signed.number
     return Key(

@@ -110,6 +110,6 @@ def in_order(paths: Iterable[str], lane: str) -> list[tuple[str, Key]]:
 
 def _rank(key: Key) -> int:
     if key.what is What.EVENT:
-        before = key.name in (Event.STARTED, Event.FAILED)
+        before = key.name != Event.COMPLETED  # a score belongs to the global that came before the seal
         return _BEFORE_THE_SEAL if before else _AFTER_THE_SEAL
     return _ORDER.get(key.what, _OTHER)

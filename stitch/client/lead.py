@@ -220,12 +220,12 @@ class LeadVerbs(RecordVerbs):
         base = self.require_global(ref.number - 1)
         roster = self.roster()
         round_, closed = self.attempt_of(ref.number)
-        inputs = [
+        here = [
             self.mirror.sealed(round_.ref(site)) for site in roster.expected_in(ref.number, round_.attempt)
         ]
-        verdict = closed or self.close_attempt(
-            round_, roster, inputs=[one for one in inputs if one], excluded={}
-        )
+        inputs = [one for one in here if one]
+        verdict = closed or self.close_attempt(round_, roster, inputs=inputs, excluded={})
+        named = {one.metrics_sha256 for one in verdict.doc.inputs}
         n_samples = sum(one.n_samples for one in verdict.doc.inputs)
         call = aggregate_call(
             self.settings,
@@ -237,7 +237,8 @@ class LeadVerbs(RecordVerbs):
             n_samples=n_samples,
         )
         checked = check_map(call, metrics)
-        record = self.record_of(verdict, base, should_stop=checked.should_stop)
+        used = [one for one in inputs if one.sha256 in named]
+        record = self.record_of(verdict, base, inputs=used, should_stop=checked.should_stop)
         return self.seal_global(
             stage, base=base, n_samples=checked.n_samples, metrics=checked.metrics, record=record
         )

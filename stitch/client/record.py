@@ -13,7 +13,7 @@ from stitch.client.scores import ScoreVerbs
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed
-from stitch.rounds import Attempt, RoundState
+from stitch.rounds import Attempt, RoundState, weighted_means
 from stitch.sync.documents import Stored
 from stitch.wire import (
     MAX_BYTES,
@@ -133,6 +133,7 @@ class RecordVerbs(ScoreVerbs):
         verdict: Stored[Verdict],
         base: Sealed,
         *,
+        inputs: Sequence[Sealed],
         should_stop: bool,
         late: Sequence[Input] = (),
         config: Mapping[str, Scalar] | None = None,
@@ -150,6 +151,8 @@ class RecordVerbs(ScoreVerbs):
             seed=self.seed(verdict.doc.pass_id),
             should_stop=should_stop,
             config=dict(config or {}),
+            train_means=weighted_means([(one.seal.n_samples, one.seal.metrics) for one in inputs]),
+            evaluated=self.evaluated(base),
         )
 
     def close_attempt(

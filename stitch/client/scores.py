@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stitch import layout
 from stitch.client.calls import evaluate_call
 from stitch.client.site import SiteVerbs
-from stitch.errors import ConfigError, EgressRefused
+from stitch.errors import ConfigError, DiskError, EgressRefused, ProtocolError, StoreError
 from stitch.hooks.inline import check_map
-from stitch.layout import Event, PassRef
+from stitch.layout import GLOBAL, Event, PassRef
 from stitch.mirror import Sealed
+from stitch.rounds import weighted_means
+from stitch.sync.documents import Stored
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
+from stitch.wire import Evaluated, EventDoc, Score
 
 
 class ScoreVerbs(SiteVerbs):
@@ -69,3 +73,36 @@ class ScoreVerbs(SiteVerbs):
             n_samples=n_samples,
             metrics=narrow(metrics, self.settings.egress.metrics),
         )
+
+    def evaluated(self, base: Sealed) -> Evaluated | None:
+        """What the sites' evaluations of a global come to now; None where the settings ask for none.
+
+        A score that is not there, cannot be read or is not of this very model does not count: no round
+        waits for one, and a lane that cannot be read now holds up nobody.
+        """
+        hooks, roster = self.settings.hooks, self.newest_roster()
+        if hooks.evaluate is None or self.settings.evaluation.when != "always" or roster is None:
+            return None
+        found = {site: self._score_of(site, base) for site in sorted(one.site for one in roster.sites)}
+        told = {site: event for site, event in found.items() if event is not None}
+        scores = tuple(
+            Score(site=site, n_samples=event.doc.n_samples or 0, event_sha256=event.sha256)
+            for site, event in told.items()
+        )
+        means = weighted_means([(one.doc.n_samples or 0, one.doc.metrics or {}) for one in told.values()])
+        return Evaluated.model_validate({"pass": base.ref.number, "sites": scores, "means": means})
+
+    def _score_of(self, site: str, base: Sealed) -> Stored[EventDoc] | None:
+        """A site's evaluation of a global, as it is believed."""
+        path = layout.event(site, base.ref.number, name=Event.EVALUATED)
+        try:
+            event = self.documents.read(path, EventDoc)
+        except DiskError:
+            raise
+        except (ProtocolError, StoreError) as error:
+            text = f"the score of {site} does not count: {error}"
+            self.journal.note(GLOBAL, "warn", text=text, pass_id=base.ref.number)
+            return None
+        if event is None or event.doc.model_sha256 != base.seal.model_sha256 or not event.doc.n_samples:
+            return None
+        return event

@@ -124,7 +124,8 @@ class Transcript:
         check_place(doc, path, run_id=self.lanes.run_id)
         if self.signing is not None:  # every sealed document is read in this place
             self.signing.check(self.lanes, path, data=got[1])
-        self.digests[path] = digest
+        if not isinstance(doc, EventDoc):
+            self.digests[path] = digest
         return Exhibit(path, doc, digest)
 
     def require(self, path: str, cls: type[D]) -> Exhibit[D]:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.client.carried import OUTER_STATE
+from stitch.client.proven_scores import check_evaluated, check_train_means
 from stitch.client.transcript import Link, Transcript
 from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import PassRef
 from stitch.rounds.transcript import list_sha256
 from stitch.views.proof import Proof, ProvenPass
+from stitch.wire import Seal
 
 
 @dataclass
@@ -75,6 +77,7 @@ class Verification:
         record, said = self.transcript, link.record
         hashed = record.hash_files(PassRef(link.number), link.seal.doc)
         refs: list[tuple[PassRef, str]] = []
+        seals: list[Seal] = []
         unread = []
         for wanted in said.inputs:
             if not record.can_read(wanted.site):
@@ -83,8 +86,12 @@ class Verification:
             ref, seal = record.find(wanted, link)
             record.chain.check_input(wanted, seal, number=link.number)
             record.check_commitment(ref, seal)
+            seals.append(seal.doc)
             hashed += record.hash_files(ref, seal.doc)
             refs.append((ref, seal.sha256))
+        if not unread:
+            check_train_means(link, seals)
+        check_evaluated(link, record)
         hashed += self._late(link)
         if self.bench is not None and link.number:
             if unread:

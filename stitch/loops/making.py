@@ -150,7 +150,7 @@ class Making:
         made = self._diagnosed(now, made)
         late = self._late.find(ref.number, [entry.site for entry in now.roster.sites])
         stop, config = made.result.should_stop, made.carried.config
-        record = client.record_of(verdict, base, should_stop=stop, late=late, config=config)
+        record = client.record_of(verdict, base, inputs=inputs, should_stop=stop, late=late, config=config)
         sealed = self.seal(
             made.stage, made.result, base=base, record=record, attachments=made.carried.attachments
         )

@@ -4,6 +4,7 @@ from stitch.rounds.admission import Code, Reason, Started, Terms, unfit, unsigne
 from stitch.rounds.attempts import Attempt
 from stitch.rounds.merkle import dataset_root, numbered
 from stitch.rounds.policies import LATE, UNKNOWN, AllExpected, ClosePolicy, Quorum, close_policy
+from stitch.rounds.scores import weighted_means
 from stitch.rounds.seeds import root_seed_of, round_seed
 from stitch.rounds.states import EDGES, RoundFiles, RoundMachine, RoundState, derive
 from stitch.rounds.verdict import Abort, Close, Done, Turn, Verdict, Wait
@@ -40,4 +41,5 @@ __all__ = [
     "unfit",
     "unsigned",
     "unused",
+    "weighted_means",
 ]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from stitch import layout
 from stitch.errors import AlreadyExists, ConfigError, OutcomeUnknown, SignatureRefused
-from stitch.layout import GLOBAL, SIGNED
+from stitch.layout import GLOBAL
 from stitch.store.lanes import Lanes
 from stitch.wire import MAX_BYTES, Roster, sha256
 
@@ -176,4 +176,4 @@ class Signing:
 
 def _signed(path: str) -> bool:
     key = layout.parse(path)
-    return key is not None and key.what in SIGNED
+    return key is not None and layout.is_signed(key)

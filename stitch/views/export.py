@@ -78,7 +78,10 @@ def as_stamp(moment: datetime) -> str:
 def _rows(status: RunStatus, item: PassStatus) -> Iterator[dict[str, object]]:
     scores = {score.site: score.metrics for score in item.evaluated}
     if item.global_ is not None:
-        yield _row(status, item.global_, lane="global", site="")
+        row = _row(status, item.global_, lane="global", site="")
+        for name, means in (("train_mean", item.train_means), ("evaluation_mean", item.evaluation_means)):
+            row |= {f"{name}.{key}": value for key, value in means.metrics.items()} if means else {}
+        yield row
     for own in item.sites:
         row = _row(status, own, lane=f"sites/{own.site}", site=own.site)
         row |= {"base_pass": own.base_pass, "staleness": own.staleness}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from stitch.layout import Event, What
+from stitch.views.means import evaluation_means, train_means
 from stitch.views.reading import Found, LaneFiles
 from stitch.views.status import Evaluation, GlobalPass, PassStatus, SitePass
 from stitch.wire import EventDoc, RoundRecord, Seal
@@ -20,7 +21,8 @@ def passes_of(
 ) -> tuple[PassStatus, ...]:
     """Every pass number under which something is sealed, ascending."""
     globals_ = {seal.pass_id: (found, seal) for found, seal in _seals(global_lane)}
-    rounds = _Rounds.of({number: seal.round for number, (_, seal) in globals_.items()}, newest_global)
+    records = {number: seal.round for number, (_, seal) in globals_.items()}
+    rounds = _Rounds.of(records, newest_global)
     own: dict[int, list[SitePass]] = {}
     scores: dict[int, list[Evaluation]] = {}
     for site, files in sites.items():
@@ -34,6 +36,8 @@ def passes_of(
             global_=_global_pass(global_lane, *globals_[number]) if number in globals_ else None,
             sites=tuple(own.get(number, ())),
             evaluated=tuple(scores.get(number, ())),
+            train_means=train_means(records.get(number)),
+            evaluation_means=evaluation_means(records.get(number + 1), scores.get(number, ())),
         )
         for number in sorted(globals_.keys() | own.keys() | scores.keys())
     )

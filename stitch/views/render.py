@@ -11,7 +11,16 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from stitch.views.status import Beat, GlobalPass, PassStatus, RunStatus, SitePass, SiteState, SiteStatus
+from stitch.views.status import (
+    Beat,
+    GlobalPass,
+    Means,
+    PassStatus,
+    RunStatus,
+    SitePass,
+    SiteState,
+    SiteStatus,
+)
 from stitch.views.words import clock_time, names, number, plain, span
 
 _STYLES: Mapping[SiteState, str] = {
@@ -168,12 +177,21 @@ def _lines(item: PassStatus) -> Iterator[_Line]:
     for own in item.sites:
         base = "-" if own.base_pass is None else str(own.base_pass)
         yield _Line(label, own.site, base, str(own.n_samples), own.metrics, _remark(own))
+    if item.train_means is not None and len(item.train_means.sites) > 1:
+        yield _mean(label, item.train_means)
     if item.global_ is not None:
         sealed = item.global_
         yield _Line(label, "GLOBAL", "-", str(sealed.n_samples), sealed.metrics, _remark(sealed))
     for score in item.evaluated:
         n = "-" if score.n_samples is None else str(score.n_samples)
         yield _Line(label, f"  at {score.site}", "-", n, score.metrics)
+    if item.evaluation_means is not None and len(item.evaluation_means.sites) > 1:
+        yield _mean(label, item.evaluation_means, indent="  ")
+
+
+def _mean(label: str, means: Means, *, indent: str = "") -> _Line:
+    """n-weighted, over so many sites."""
+    return _Line(label, f"{indent}mean of {len(means.sites)}", "-", str(means.n_samples), means.metrics)
 
 
 def _remark(sealed: SitePass | GlobalPass) -> str:

@@ -171,13 +171,36 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class Means:
+    """n-weighted means over several sites.
+
+    Attributes:
+        sites: whose numbers counted.
+        n_samples: their sum.
+        sealed: stands in a global's seal; False: reckoned now, from what could be read.
+    """
+
+    sites: tuple[str, ...]
+    n_samples: int
+    metrics: Mapping[str, float]
+    sealed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PassStatus:
-    """Everything sealed under one pass number; `global_` is null while the round is open."""
+    """Everything sealed under one pass number; `global_` is null while the round is open.
+
+    Attributes:
+        train_means: of the site passes that the global was made of.
+        evaluation_means: of the sites' scores of the global.
+    """
 
     pass_id: int
     global_: GlobalPass | None
     sites: tuple[SitePass, ...]
     evaluated: tuple[Evaluation, ...]
+    train_means: Means | None = None
+    evaluation_means: Means | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,30 @@ class Excluded(Part):
     reason: str
 
 
+class Score(Part):
+    """One site's evaluation that the means of a global rest on; `event_sha256` is of the event's bytes."""
+
+    site: SiteId
+    n_samples: Count
+    event_sha256: Sha256
+
+
+class Evaluated(Part):
+    """What the sites' evaluations of a global come to, as far as they were there.
+
+    Attributes:
+        pass_id: the global that was evaluated.
+        sites: whose evaluations counted, sorted by site id.
+        means: n-weighted, of each metric over the sites that reported it.
+    """
+
+    pass_id: Count = Field(alias="pass")
+    sites: tuple[Score, ...]
+    means: dict[MetricName, Number] = Field(max_length=64)
+
+    model_config = Part.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
 class RoundRecord(Part):
     """What a global's seal says of its round.
 
@@ -91,6 +115,8 @@ class RoundRecord(Part):
         final: nobody trains from this global.
         config: what the aggregate hook has the next pass trained with, over `[train] config`; written
             only where there is something in it.
+        train_means: n-weighted means of the inputs' metrics; None, and not written, in older records.
+        evaluated: the sites' evaluations of the global before; None, and not written, where none is asked.
     """
 
     policy: str
@@ -105,12 +131,16 @@ class RoundRecord(Part):
     should_stop: bool = False
     final: bool = False
     config: dict[MetricName, Scalar] = Field(default_factory=dict, max_length=64)
+    train_means: dict[MetricName, Number] | None = Field(default=None, max_length=64)
+    evaluated: Evaluated | None = None
 
     @model_serializer(mode="wrap")
     def _without_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what came later and is not used: such a record has the bytes it always had."""
         fields: dict[str, Any] = handler(self)
-        return fields if self.config else {name: fields[name] for name in fields if name != "config"}
+        later = {"config": self.config or None, "train_means": self.train_means, "evaluated": self.evaluated}
+        unused = {name for name, value in later.items() if value is None}
+        return {name: value for name, value in fields.items() if name not in unused}
 
 
 class Seal(Document):

@@ -70,6 +70,8 @@ def test_a_field_it_does_not_know_is_kept(file: Path) -> None:
         ("metrics-global", ("round",)),
         ("metrics-global", ("round", "inputs", 0)),
         ("metrics-global", ("round", "excluded", 0)),
+        ("metrics-means", ("round", "evaluated")),
+        ("metrics-means", ("round", "evaluated", "sites", 0)),
         ("metrics-every-field", ("attachments", 0)),
         ("orchestration", ("directive",)),
         ("roster", ("sites", 0)),

@@ -13,7 +13,17 @@ from stitch.config import config_sha256
 from stitch.hooks.call import HookSpec
 from stitch.hooks.spec import hooks_sha256
 from stitch.rounds import dataset_root, round_seed
-from stitch.wire import Attachment, Directive, Document, Excluded, Input, RosterSite, RoundRecord
+from stitch.wire import (
+    Attachment,
+    Directive,
+    Document,
+    Evaluated,
+    Excluded,
+    Input,
+    RosterSite,
+    RoundRecord,
+    Score,
+)
 from stitch.wire.base import Part
 from tests.golden.make_run import SITES, settings
 from tests.house.source import ROOT
@@ -24,7 +34,14 @@ GOLDEN = ROOT / "tests" / "golden"
 KINDS = {kind.NAME: kind for kind in Document.__subclasses__()}
 LISTED: dict[str, dict[str, type[Part]]] = {
     "roster": {"sites[]": RosterSite},
-    "metrics": {"attachments[]": Attachment, "": RoundRecord, "inputs[]": Input, "excluded[]": Excluded},
+    "metrics": {
+        "attachments[]": Attachment,
+        "": RoundRecord,
+        "inputs[]": Input,
+        "excluded[]": Excluded,
+        "evaluated": Evaluated,
+        "evaluated.sites[]": Score,
+    },
     "orchestration": {"directive": Directive},
 }
 """Parts whose fields stand in the table of a kind, and under which name."""

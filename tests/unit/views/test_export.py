@@ -26,6 +26,7 @@ SHOWN = (
     data.SitePass,
     data.GlobalPass,
     data.Evaluation,
+    data.Means,
     data.PassStatus,
     data.Waiting,
     data.Finish,
@@ -45,7 +46,12 @@ def tree() -> Tree:
         made.join(site)
         made.term(site_lane(site))
         made.seal(PassRef(1, site), metrics={"auroc": 0.70, "base_auroc": 0.5})
-    made.global_(1, inputs=("rush", "nu"), round={"excluded": [{"site": "uchicago", "reason": "paused"}]})
+    left_out = [{"site": "uchicago", "reason": "paused"}]
+    made.global_(
+        1,
+        inputs=("rush", "nu"),
+        round={"excluded": left_out, "train_means": {"auroc": 0.71, "base_auroc": 0.5}},
+    )
     made.event("rush", 1, "evaluated", n_samples=40, metrics={"auroc": 0.72})
     made.clock.advance(5)
     made.beat(site_lane("rush"), state="training")
@@ -93,6 +99,8 @@ def test_csv_has_one_row_a_site_and_pass_and_one_a_global(tree: Tree) -> None:
     ]
     assert [row["metric.auroc"] for row in table] == ["", "0.7", "0.7", "0.7"]
     assert [row["evaluated.auroc"] for row in table] == ["", "", "0.72", ""]
+    assert [row["train_mean.auroc"] for row in table] == ["", "0.71", "", ""]
+    assert [row["evaluation_mean.auroc"] for row in table] == ["", "0.72", "", ""]
     assert [row["used_by"] for row in table] == ["", "", "1", "1"]
     assert [row["base_pass"] for row in table] == ["", "", "0", "0"]
 

@@ -65,6 +65,21 @@ def test_many_metrics_are_listed_by_name(tree: Tree) -> None:
     assert "m1 0.3333  m2 0.6667  m3 1  m4 1.3333  m5 1.6667" in text
 
 
+def test_means_over_the_sites_stand_below_theirs(tree: Tree) -> None:
+    tree.seal(PassRef(1, "nu"), metrics={"auroc": 0.5}, n_samples=100)
+    tree.global_(1, inputs=("rush", "nu"), metrics={}, round={"train_means": {"auroc": 0.6}})
+    tree.event("rush", 1, "evaluated", n_samples=300, metrics={"auroc": 0.8})
+    tree.event("nu", 1, "evaluated", n_samples=100, metrics={"auroc": 0.4})
+    lines = [" ".join(line.split()) for line in screen(tree.observe()).splitlines()]
+    assert lines[-4:] == [
+        "1 GLOBAL - 100 - -",
+        "1 at rush - 300 0.8000 -",
+        "1 at nu - 100 0.4000 -",
+        "1 mean of 2 - 400 0.7000 -",
+    ]
+    assert "1 mean of 2 - 200 0.6000 -" in lines
+
+
 def test_what_a_round_left_out_is_said(tree: Tree) -> None:
     tree.seal(PassRef(1, "nu"))
     tree.global_(1, inputs=("rush",), round={"excluded": [{"site": "nu", "reason": "n_samples is 0"}]})
