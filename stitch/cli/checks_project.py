@@ -102,17 +102,18 @@ def data_folder(settings: Settings) -> Iterator[Check]:
 
 def hooks(settings: Settings) -> Iterator[Check]:
     """Whether the hooks this actor runs are there, can be imported, and take the arguments given."""
-    wanted: dict[HookName, HookSpec | None] = {
-        "train": settings.hooks.train,
-        "evaluate": settings.hooks.evaluate,
-        "leaves": settings.hooks.leaves,
-    }
+    own = settings.hooks
+    wanted: list[tuple[str, HookName | None, HookSpec | None]] = [
+        ("hook train", "train", own.train),
+        ("hook evaluate", "evaluate", own.evaluate),
+        ("hook leaves", "leaves", own.leaves),
+        ("client", None, own.client),
+    ]
     if settings.is_lead:
-        wanted["aggregate"] = settings.hooks.aggregate
-    for hook, spec in wanted.items():
+        wanted += [("hook aggregate", "aggregate", own.aggregate), ("strategy", None, own.strategy)]
+    for name, hook, spec in wanted:
         if spec is None:
             continue
-        name = f"hook {hook}"
         try:
             check_spec(settings.root, spec, hook=hook)
         except HookError as error:

@@ -118,7 +118,8 @@ class Actor:
         """Hash of the hook sources; None when the hooks are not files (a notebook's functions)."""
         if self._hooks_sha256 is None:
             hooks = self.settings.hooks
-            specs = [spec for spec in (hooks.train, hooks.aggregate, hooks.evaluate, hooks.leaves) if spec]
+            named = (hooks.train, hooks.aggregate, hooks.evaluate, hooks.leaves, hooks.client, hooks.strategy)
+            specs = [spec for spec in named if spec]
             with contextlib.suppress(ConfigError):
                 self._hooks_sha256 = hooks_sha256(self.settings.root, specs)
         return self._hooks_sha256

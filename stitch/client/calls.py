@@ -64,6 +64,8 @@ def train_call(
             "state_dir": str(stage.state_dir),
             "round_seed": seed,
             "config": train_config(settings, said),
+            "site_id": settings.site,
+            **_classes(settings),
             "config_out_path": str(_config_out(stage)) if base is None else None,
         },
     )
@@ -107,6 +109,7 @@ def aggregate_call(
             "outer_path": _text(outer),
             "outer_out_path": str(stage.pass_dir / f"outer_state.{settings.hooks.model_ext}"),
             "config_out_path": str(_config_out(stage)),
+            **_classes(settings),
         },
         n_samples=n_samples,
     )
@@ -119,7 +122,12 @@ def evaluate_call(settings: Settings, stage: Stage, *, spec: HookSpec, model: Pa
         spec=spec,
         root=settings.root,
         required={"global_path": str(model), "data_dir": str(settings.data_dir)},
-        optional={"pass_id": pass_id, "config": hook_config(settings)},
+        optional={
+            "pass_id": pass_id,
+            "config": hook_config(settings),
+            "site_id": settings.site,
+            **_classes(settings),
+        },
         out_path=None,
         work_dir=stage.work_dir,
         log_path=Trail(settings.runs_dir).log(pass_id, "evaluate"),
@@ -198,6 +206,18 @@ def _call(
         max_bytes=settings.transfer.max_bytes,
         default_n_samples=n_samples,
     )
+
+
+def _classes(settings: Settings) -> dict[str, object]:
+    """What the hooks of `stitch.learning.bridge` are made of; nothing for hooks that stand for themselves."""
+    given: dict[str, object] = {}
+    if settings.hooks.client is not None:
+        given["client_class"] = settings.hooks.client
+    if settings.hooks.strategy is not None:
+        given["strategy_class"] = settings.hooks.strategy
+        given["strategy_options"] = dict(settings.strategy_options)
+        given["train_config"] = {**settings.hyper, **settings.train_config}
+    return given
 
 
 def _config_out(stage: Stage) -> Path:

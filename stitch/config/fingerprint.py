@@ -17,7 +17,7 @@ def config_facts(settings: Settings) -> dict[str, object]:
     """The settings that must be equal at every actor, as JSON values.
 
     Polling, paths, proxies, roster and stores are left out: they differ or change within a run.
-    `train`, `pins`, `integrity` and `security` are there only when something stands in them.
+    `train`, `strategy`, `pins`, `integrity` and `security` are there only when something stands in them.
     """
     facts: dict[str, object] = {
         "run_id": settings.run_id,
@@ -29,6 +29,8 @@ def config_facts(settings: Settings) -> dict[str, object]:
     }
     if settings.train_config:
         facts["train"] = {"config": dict(settings.train_config)}
+    if settings.hooks.strategy is not None:
+        facts["strategy"] = {"name": settings.hooks.strategy, "options": dict(settings.strategy_options)}
     if settings.pins:
         facts["pins"] = {
             name: {"sha256": pin.sha256, "when": pin.when} for name, pin in settings.pins.items()

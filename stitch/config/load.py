@@ -11,11 +11,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from stitch.config import names
+from stitch.config.bridge import hooks_of
 from stitch.config.environment import reload_environ, store_urls
 from stitch.config.explain import explain, nearest
 from stitch.config.pins import read_pins
 from stitch.config.policy import policy_of
-from stitch.config.schema import HooksTable, StitchFile
+from stitch.config.schema import StitchFile
 from stitch.config.secrets import refuse_tokens
 from stitch.config.settings import (
     Egress,
@@ -75,7 +76,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         output_dir=_path(root, file.known.get("output_directory") or "output"),
         policy=policy_of(toml.policy, sites=len(sites), file=FILE),
         transfer=Transfer(**toml.transfer.model_dump(exclude_unset=True)),
-        hooks=_hooks(toml.hooks),
+        hooks=_hooks(toml),
         evaluation=Evaluation(**toml.evaluation.model_dump(exclude_unset=True)),
         egress=_egress(toml, file),
         integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
@@ -85,6 +86,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         urls=store_urls(merged, root=root, site=me, sites=sites),
         hyper=toml.config,
         train_config=toml.train.config,
+        strategy_options=toml.strategy,
         site_config=file.raw,
         environ=merged,
         **_plain(toml),
@@ -127,8 +129,9 @@ def _plain(toml: StitchFile) -> dict[str, Any]:
     return given
 
 
-def _hooks(table: HooksTable) -> Hooks:
-    given = table.model_dump(exclude_unset=True)
+def _hooks(toml: StitchFile) -> Hooks:
+    table = toml.hooks
+    given = hooks_of(table.model_dump(exclude_unset=True), options=bool(toml.strategy), file=FILE)
     for hook in ("train", "aggregate", "evaluate", "diagnose"):
         if hook in given:
             given[hook] = _spec(given[hook])

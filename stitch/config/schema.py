@@ -54,6 +54,7 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0, allow_inf_nan=False)]
 Hook = Annotated[str | list[str], BeforeValidator(_hook)]
+Function = Annotated[str, BeforeValidator(_function)]
 Free = Annotated[dict[str, JsonValue], BeforeValidator(_finite)]
 _HOOK = '"path/file.py:function", "package.module:function", or a command as a list of words'
 
@@ -94,8 +95,14 @@ class HooksTable(_Table):
     aggregate: Hook | None = Field(default=None, description=_HOOK)
     evaluate: Hook | None = Field(default=None, description=_HOOK)
     diagnose: Hook | None = Field(default=None, description=_HOOK)
-    leaves: Annotated[str, BeforeValidator(_function)] | None = Field(
+    leaves: Function | None = Field(
         default=None, description='"path/file.py:function" or "package.module:function"'
+    )
+    client: Function | None = Field(
+        default=None, description='"path/file.py:Class" or "package.module:Class"'
+    )
+    strategy: Function | None = Field(
+        default=None, description='"path/file.py:Class", "package.module:Class"'
     )
     model_ext: str | None = Field(default=None, description="the models' file extension as text")
     contract: str | None = Field(default=None, min_length=1, max_length=64, description='text, such as "1"')
@@ -170,6 +177,7 @@ class StitchFile(_Table):
     hooks: HooksTable = Field(default_factory=HooksTable, description="a table")
     evaluation: EvaluationTable = Field(default_factory=EvaluationTable, description="a table")
     train: TrainTable = Field(default_factory=TrainTable, description="a table")
+    strategy: Free = Field(default_factory=dict, description="a table of the strategy's options")
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
     integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
     security: SecurityTable = Field(default_factory=SecurityTable, description="a table")

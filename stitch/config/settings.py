@@ -63,7 +63,8 @@ class Hooks:
     """The user's code: `"path/file.py:function"`, `"package.module:function"`, or a command.
 
     Files and commands are relative to the project folder; a module is the project's or installed.
-    `leaves` is a Python function alone: it yields what the dataset commitment covers.
+    `leaves` is a Python function alone: it yields what the dataset commitment covers. `client` and
+    `strategy` are classes, of which `stitch.learning` makes the hooks (`config/bridge.py`).
     """
 
     train: HookSpec = "code/train.py:train"
@@ -71,6 +72,8 @@ class Hooks:
     evaluate: HookSpec | None = None
     diagnose: HookSpec | None = None
     leaves: str | None = None
+    client: str | None = None
+    strategy: str | None = None
     model_ext: str = "npz"
     contract: str = "1"
     timeout_minutes: float | None = None
@@ -199,6 +202,7 @@ class Settings:
         pins: files that every site must have alike, by name.
         hyper: the `[config]` table, handed to hooks as `config` and published by the lead.
         train_config: `[train] config`, over it for the train hook alone; a global's seal is over both.
+        strategy_options: the `[strategy]` table: what the strategy's class is called with.
         site_config: `config/config.json` as it stands, for hooks; never leaves the site.
         environ: the environment (with `.env`) the stores are opened with. Never printed.
     """
@@ -228,6 +232,7 @@ class Settings:
     urls: StoreUrls = StoreUrls()
     hyper: Mapping[str, object] = field(default_factory=dict)
     train_config: Mapping[str, object] = field(default_factory=dict)
+    strategy_options: Mapping[str, object] = field(default_factory=dict)
     site_config: Mapping[str, object] = field(default_factory=dict)
     environ: Mapping[str, str] = field(repr=False, default_factory=dict)
 

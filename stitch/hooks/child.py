@@ -65,7 +65,7 @@ def _run(request: dict[str, Any], *, root: Path, file: Path) -> dict[str, object
     arguments = _arguments(function, request["required"], request["optional"])
     if only_look:
         return {"returned": {}}
-    returned = function(**{name: _as_path(name, value) for name, value in arguments.items()})
+    returned = function(**{name: _as_given(name, value, root) for name, value in arguments.items()})
     if request["mode"] == "leaves":
         returned = {"n_samples": write_leaves(returned, Path(str(request["leaves_path"])))}
     if not isinstance(returned, Mapping):
@@ -92,6 +92,9 @@ def _load(root: Path, file: Path) -> ModuleType:
     sys.path[:0] = [str(path) for path in dict.fromkeys((file.parent, folder, root))]
     if folder != file.parent:
         return importlib.import_module(name)
+    for there in (sys.modules.get(name), sys.modules.get(f"hook_{name}")):
+        if there is not None and getattr(there, "__file__", None) == str(file):
+            return there  # a client and a strategy in one file are of one module
     if "." in name or name in sys.modules:
         name = "hook_" + name.replace(".", "_")
     spec = importlib.util.spec_from_file_location(name, file, loader=_Fresh(name, str(file)))
@@ -166,8 +169,18 @@ def _inspected(function: Callable[..., object]) -> tuple[list[str], list[str], b
     return [p.name for p in named], [p.name for p in named if p.default is p.empty], takes_all
 
 
-def _as_path(name: str, value: object) -> object:
-    return Path(value) if isinstance(value, str) and name.endswith(("_path", "_dir")) else value
+def _as_given(name: str, value: object, root: Path) -> object:
+    """What a name ends in decides its type: paths, and classes that are written as hooks are."""
+    if isinstance(value, str) and name.endswith(("_path", "_dir")):
+        return Path(value)
+    if not isinstance(value, str) or not name.endswith("_class"):
+        return value
+    place, _, wanted = value.rpartition(":")
+    if place.endswith(".py"):
+        return _find(_load(root, root / place.replace("\\", "/")), wanted, place)
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return _find(importlib.import_module(place), wanted, place)
 
 
 def plain(returned: Mapping[Any, object]) -> tuple[dict[str, object], dict[str, str]]:

@@ -43,7 +43,8 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
 }
 OPTIONAL = (
     *("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir"),
-    *("outer_path", "outer_out_path", "config_out_path"),
+    *("outer_path", "outer_out_path", "config_out_path", "site_id"),
+    *("client_class", "strategy_class", "strategy_options", "train_config"),
 )
 
 

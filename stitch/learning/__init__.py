@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from stitch.learning.aggregation import aggregate
 from stitch.learning.check import unfit_model
+from stitch.learning.client import NumPyClient
 from stitch.learning.specs import Spec
 from stitch.learning.strategies.diloco import DiLoCo
 from stitch.learning.strategies.fedadagrad import FedAdagrad
@@ -45,6 +46,7 @@ __all__ = [
     "ModelWriter",
     "MultiKrum",
     "NDArrays",
+    "NumPyClient",
     "Round",
     "Spec",
     "Strategy",

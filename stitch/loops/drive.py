@@ -163,7 +163,8 @@ def require_hooks(settings: Settings) -> None:
     if Mirror(settings.mirror_dir).read(layout.done()) is not None:
         return
     hooks = settings.hooks
-    for spec in (hooks.train, hooks.evaluate, hooks.leaves, hooks.aggregate if settings.is_lead else None):
+    everywhere = (hooks.train, hooks.evaluate, hooks.leaves, hooks.client)
+    for spec in (*everywhere, *((hooks.aggregate, hooks.strategy) if settings.is_lead else ())):
         if spec is not None:
             check_files(settings.root, spec)
 

@@ -1,0 +1,170 @@
+"""The hooks that `[hooks] client` and `strategy` stand for: a class with Flower's methods in place of files.
+
+`train` and `evaluate` ask the site's client, `aggregate` the lead's strategy. stitch.toml names the classes;
+the hook's process loads them (`stitch/config/bridge.py`, `stitch/hooks/child.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from stitch.learning import aggregation
+from stitch.learning.client import (
+    answer,
+    build_client,
+    first_names,
+    first_parameters,
+    like_the_global,
+    names_in_order,
+    numbers_of,
+)
+from stitch.learning.strategy import Scalar, Strategy
+from stitch.learning.tensors import ModelReader, open_model, write_model
+
+
+def train(  # noqa: PLR0913  a hook's arguments, by keyword
+    *,
+    global_path: Path | None,
+    out_path: Path,
+    data_dir: Path,
+    client_class: Callable[..., Any],
+    config: Mapping[str, Any],
+    pass_id: int,
+    site_id: str,
+    round_seed: int = 0,
+    state_dir: Path | None = None,
+    strategy_class: Callable[..., Any] | None = None,
+    strategy_options: Mapping[str, Any] | None = None,
+    config_out_path: Path | None = None,
+) -> dict[str, float]:
+    """Ask the client to fit the global; without one, make the model that all begin with.
+
+    Global 0 is what the strategy's `initialize_parameters` gives, else the client's `get_parameters`.
+    """
+    client = build_client(
+        client_class,
+        {
+            "data_dir": data_dir,
+            "config": config,
+            "site": site_id,
+            "pass_id": pass_id,
+            "round_seed": round_seed,
+            "state_dir": state_dir,
+        },
+    )
+    if global_path is None:
+        strategy = None if strategy_class is None else build_strategy(strategy_class, strategy_options or {})
+        first = None if strategy is None else strategy.initialize_parameters()
+        arrays = first_parameters(client) if first is None else list(first)
+        write_model(out_path, dict(zip(first_names(client, len(arrays)), arrays, strict=True)))
+        if strategy is not None and config_out_path is not None:
+            _write_next(strategy, _plain(config), next_pass=1, to=config_out_path)
+        return {"n_samples": 0}
+    with open_model(global_path) as model:
+        specs, names = model.specs, names_in_order(client, model.names)
+        parameters = _read(model, names)
+    returned = client.fit(parameters, {"server_round": pass_id, **_plain(config)})
+    arrays, count, metrics = answer(returned, "fit")
+    write_model(
+        out_path, _stored(like_the_global(arrays, specs, names=names, tell=_tell), order=tuple(specs))
+    )
+    return {**numbers_of(metrics, _tell), "n_samples": count}
+
+
+def evaluate(
+    *,
+    global_path: Path,
+    data_dir: Path,
+    client_class: Callable[..., Any],
+    config: Mapping[str, Any],
+    pass_id: int,
+    site_id: str,
+) -> dict[str, float]:
+    """Ask the client to score a global; a client that looks at no row says nothing."""
+    given = {"data_dir": data_dir, "config": config, "site": site_id, "pass_id": pass_id}
+    client = build_client(client_class, {**given, "round_seed": 0, "state_dir": None})
+    if not callable(getattr(client, "evaluate", None)):
+        return {"n_samples": 0}
+    with open_model(global_path) as model:
+        parameters = _read(model, names_in_order(client, model.names))
+    loss, count, metrics = answer(
+        client.evaluate(parameters, {"server_round": pass_id, **_plain(config)}), "evaluate"
+    )
+    if count == 0:
+        return {"n_samples": 0}
+    return {**numbers_of({**metrics, "loss": loss}, _tell), "n_samples": count}
+
+
+def aggregate(  # noqa: PLR0913  as above
+    *,
+    site_dir: Path,
+    out_path: Path,
+    strategy_class: Callable[..., Any],
+    strategy_options: Mapping[str, Any],
+    train_config: Mapping[str, Any],
+    global_path: Path,
+    bases_dir: Path,
+    pass_id: int,
+    round_seed: int,
+    outer_path: Path | None = None,
+    outer_out_path: Path | None = None,
+    config_out_path: Path | None = None,
+) -> dict[str, Any]:
+    """Make the next global by the strategy, and let it say what the next pass is trained with."""
+    strategy = build_strategy(strategy_class, strategy_options)
+    made = aggregation.aggregate(
+        site_dir=site_dir,
+        out_path=out_path,
+        global_path=global_path,
+        bases_dir=bases_dir,
+        strategy=strategy,
+        outer_path=outer_path,
+        outer_out_path=outer_out_path,
+        round_seed=round_seed,
+    )
+    if config_out_path is not None:
+        _write_next(strategy, train_config, next_pass=pass_id + 1, to=config_out_path)
+    return made
+
+
+def build_strategy(strategy_class: Callable[..., Any], options: Mapping[str, Any]) -> Strategy:
+    """The strategy, called with its options.
+
+    Raises:
+        TypeError: it takes others, or it makes no `Strategy`.
+    """
+    made = strategy_class(**options)
+    if not isinstance(made, Strategy):
+        name = getattr(strategy_class, "__qualname__", "the strategy")
+        raise TypeError(f"{name} made {type(made).__name__}, which is no stitch.learning.Strategy")
+    return made
+
+
+def _write_next(strategy: Strategy, config: Mapping[str, Scalar], *, next_pass: int, to: Path) -> None:
+    """Write down what the strategy changes for the next pass; what stands in stitch.toml need not be."""
+    wanted = strategy.configure_fit(next_pass, config)
+    missing = object()
+    changed = {name: value for name, value in wanted.items() if config.get(name, missing) != value}
+    if changed:
+        to.write_text(json.dumps(changed, allow_nan=False, sort_keys=True), encoding="utf-8")
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What every site has alike: the site's own file goes to the client's `__init__` alone."""
+    return {name: value for name, value in config.items() if name != "site"}
+
+
+def _read(model: ModelReader, names: list[str]) -> list[Any]:
+    return [model.read(name) for name in names]
+
+
+def _stored(tensors: Mapping[str, Any], *, order: tuple[str, ...]) -> dict[str, Any]:
+    """In the order of the global's file, whatever the client's."""
+    return {name: tensors[name] for name in order}
+
+
+def _tell(note: str) -> None:
+    print(f"note: {note}")  # noqa: T201 - a hook's output is its log
