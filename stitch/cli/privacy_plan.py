@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 
 from stitch.errors import ConfigError
-from stitch.rounds.accountant import Budget
+from stitch.rounds.accountant import Budget, rounded_up
 
 KIND = "stitch.privacy_plan/1"
-_DIGITS = 4
 _MOST_SIGMA = 1e9
 
 
@@ -38,7 +36,7 @@ def make_plan(budget: Budget, *, passes: int, noise: float | None) -> Plan:
         ConfigError: the plan is impossible; says what would be possible.
     """
     least = budget.noise(passes)
-    sigma = _rounded_up(least) if noise is None else noise
+    sigma = rounded_up(least) if noise is None else noise
     if not 0.0 < sigma <= _MOST_SIGMA:
         raise ConfigError(f"the noise multiplier is {sigma:g}", hint=f"Wanted: above 0, to {_MOST_SIGMA:g}.")
     if not budget.holds([sigma] * passes):
@@ -46,7 +44,7 @@ def make_plan(budget: Budget, *, passes: int, noise: float | None) -> Plan:
         raise ConfigError(
             f"noise_multiplier {sigma:g} permits {possible} of {passes} passes within epsilon "
             f"{budget.epsilon:g}, delta {budget.delta:g}",
-            hint=f"Take noise_multiplier {_rounded_up(least):g}, or fewer passes.",
+            hint=f"Take noise_multiplier {rounded_up(least):g}, or fewer passes.",
         )
     steps = sorted({1, *(max(1, round(passes * part)) for part in (0.25, 0.5, 0.75, 1.0))})
     return Plan(budget, passes, sigma, tuple((n, budget.spent([sigma] * n)) for n in steps))
@@ -90,9 +88,3 @@ def as_json(plan: Plan) -> str:
             ],
         }
     )
-
-
-def _rounded_up(sigma: float) -> float:
-    """To four significant digits, never downward."""
-    scale = 10.0 ** (_DIGITS - 1 - math.floor(math.log10(sigma)))
-    return math.ceil(sigma * scale) / scale

@@ -6,12 +6,14 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from stitch import layout
 from stitch.cli.project import shown
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.carried import OUTER_STATE, read_carried
+from stitch.client.releasing import release
 from stitch.client.round_file import round_json
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
@@ -100,7 +102,7 @@ class Bench:
             seed=self._seed(wanted),
             said=before.seal.next_config if before else None,
         )
-        return self._trial(stage, call, started_from=started_from)
+        return self._trial(stage, call, started_from=started_from, base=base)
 
     def aggregate(self, pass_id: int | None) -> Trial:
         """Aggregate the inputs that lie in the mirror; where there are none, one that is trained now.
@@ -220,17 +222,22 @@ class Bench:
     def _seed(self, pass_id: int) -> int:
         return round_seed(self._settings.root_seed or 0, pass_id)
 
-    def _trial(self, stage: Stage, call: HookCall, *, started_from: str) -> Trial:
+    def _trial(self, stage: Stage, call: HookCall, *, started_from: str, base: Path | None = None) -> Trial:
+        """Run a hook; with the base of a site's pass, also what happens to its model before it may leave."""
         settings = self._settings
+        transforms: tuple[str, ...] = ()
         log = stage.folder / f"{call.hook}.log"
+        run = partial(HookRunner().run, stop=self._stop, on_line=self._on_line)
         try:
-            result = HookRunner().run(replace(call, log_path=log), stop=self._stop, on_line=self._on_line)
+            result = run(replace(call, log_path=log))
+            if base is not None:
+                transforms = release(settings, stage, base=base, run=run)
         except HookError as error:
             error.hint = f"Its words are above and in {shown(log)}: correct the hook, then try again."
             raise
         read_carried(call)  # what else it wrote is judged as well
         metrics = narrow(result.metrics, settings.egress.metrics)
-        seal = self._seal(stage, result, metrics)
+        seal = self._seal(stage, result, metrics=metrics, transforms=transforms)
         with disk(stage.pass_dir):
             (stage.pass_dir / "metrics.json").write_bytes(seal.dump())
         return Trial(
@@ -244,7 +251,9 @@ class Bench:
             refused=_refusal(settings, stage, result),
         )
 
-    def _seal(self, stage: Stage, result: HookResult, metrics: dict[str, float]) -> Seal:
+    def _seal(
+        self, stage: Stage, result: HookResult, *, metrics: dict[str, float], transforms: tuple[str, ...]
+    ) -> Seal:
         """`metrics.json` as far as a trial can know it: the base's hash and the round are the real run's."""
         ext = self._settings.hooks.model_ext
         model = stage.model_path(ext)
@@ -262,6 +271,7 @@ class Bench:
             model_bytes=model.stat().st_size,
             n_samples=result.n_samples,
             metrics=metrics,
+            transforms=transforms,
             config_sha256=config_sha256(self._settings),
             pins={name: pin.sha256 for name, pin in pins_in_force(self._settings.pins, number).items()},
             round_seed=self._seed(number),

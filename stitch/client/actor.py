@@ -119,7 +119,8 @@ class Actor:
         if self._hooks_sha256 is None:
             hooks = self.settings.hooks
             named = (hooks.train, hooks.aggregate, hooks.evaluate, hooks.leaves, hooks.client, hooks.strategy)
-            specs = [spec for spec in named if spec]
+            filters = (self.settings.privacy.pre_release, hooks.pre_aggregate)
+            specs = [spec for spec in (*named, *filters) if spec]
             with contextlib.suppress(ConfigError):
                 self._hooks_sha256 = hooks_sha256(self.settings.root, specs)
         return self._hooks_sha256

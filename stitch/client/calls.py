@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from stitch.client.filter_calls import hook_config, private_aggregate, without_data
 from stitch.client.trail import Trail
 from stitch.config.settings import HookSpec, Settings
 from stitch.files import disk
 from stitch.hooks.call import HookCall, HookName
 from stitch.mirror import Stage
-
-
-def hook_config(settings: Settings) -> dict[str, object]:
-    """The hooks' `config`: the `[config]` table, and this site's own file under `site`."""
-    return {**settings.hyper, "site": dict(settings.site_config)}
 
 
 def train_config(settings: Settings, said: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -49,7 +45,7 @@ def train_call(
     """
     with disk(stage.state_dir):
         stage.state_dir.mkdir(parents=True, exist_ok=True)
-    return _call(
+    call = _call(
         settings,
         "train",
         spec=settings.hooks.train,
@@ -69,6 +65,7 @@ def train_call(
             "config_out_path": str(_config_out(stage)) if base is None else None,
         },
     )
+    return call if base or not settings.privacy.data_free_start else without_data(call, stage)
 
 
 def aggregate_call(
@@ -94,7 +91,7 @@ def aggregate_call(
         n_samples: the inputs' sum, used when the hook returns none.
         outer: the state that the previous global carries (`carried.outer_state`).
     """
-    return _call(
+    call = _call(
         settings,
         "aggregate",
         spec=settings.hooks.aggregate,
@@ -113,6 +110,7 @@ def aggregate_call(
         },
         n_samples=n_samples,
     )
+    return private_aggregate(settings, call)
 
 
 def evaluate_call(settings: Settings, stage: Stage, *, spec: HookSpec, model: Path, pass_id: int) -> HookCall:

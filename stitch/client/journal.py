@@ -28,6 +28,7 @@ Step = Literal[
     "aggregate",
     "evaluate",
     "seal",
+    "charge",
     "push",
     "wait",
     "set_aside",

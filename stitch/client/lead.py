@@ -12,6 +12,7 @@ from typing import Any
 from stitch import layout
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.record import LeadView, RecordVerbs, input_of
+from stitch.client.releasing import global_transforms
 from stitch.client.round_file import round_json
 from stitch.client.watch import SiteWatch
 from stitch.errors import StoreUnavailable
@@ -158,6 +159,7 @@ class LeadVerbs(RecordVerbs):
             attachments=tuple(attachments),
             round_seed=record.seed,
             round=record,
+            transforms=global_transforms(self.settings) if base else (),
             **self.model_fields(stage),
         )
         sealed = self.mirror.seal(stage, seal)

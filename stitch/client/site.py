@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ from stitch import layout
 from stitch.client.admission import require_fit
 from stitch.client.calls import train_call
 from stitch.client.commitment import commitment
+from stitch.client.ended import run_hook
 from stitch.client.outbox import Outbox
 from stitch.client.presence import Presence
+from stitch.client.releasing import release
+from stitch.client.spending import charge
 from stitch.errors import ConfigError, HookOutput, ProtocolError
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, PassRef
@@ -224,11 +228,13 @@ class SiteVerbs(Presence):
             EgressRefused: too few samples, or a model that may not leave; nothing was sealed.
             CommitmentMismatch, PinMismatch: data or a pinned file changed meanwhile; nothing was sealed.
             HookOutput: the lead would not admit it; nothing was sealed.
+            TransformDegenerate: it cannot be made fit to leave; nothing was sealed.
         """
         check_counts(n_samples, self.settings.egress)
         model = stage.model_path(self.settings.hooks.model_ext)
         if not model.is_file():
             raise HookOutput(f"no model was written to {model.name}", hint="Write it to model_path(pass_id).")
+        transforms = release(self.settings, stage, base=base.model, run=partial(run_hook, self))
         started, root = commitment(self, stage.ref, attempt=attempt)
         seal = Seal.make(
             lane=stage.ref.lane,
@@ -239,6 +245,7 @@ class SiteVerbs(Presence):
             n_samples=n_samples,
             metrics=narrow(metrics, self.settings.egress.metrics),
             round_seed=self.seed(stage.ref.number),
+            transforms=transforms,
             **self.model_fields(stage),
         )
         require_fit(self, seal, ref=stage.ref, started=started)
@@ -268,10 +275,14 @@ class SiteVerbs(Presence):
         """Push a sealed pass and report it back; adopts the seal that is there already.
 
         HELD where a person must look at it first and did not yet: nothing was sent.
+
+        Raises:
+            PrivacyError: the data set's budget does not hold it, or its journal cannot be believed.
         """
         number = sealed.ref.number
         if self.outbox.holds(sealed) and self.passes.stat_seal(sealed.ref) is None:
             return Status.HELD
+        charge(self, sealed)
         seat = self.seats.get(self.lane)
         begun = self.clock.monotonic()
         status = self.passes.push(

@@ -7,11 +7,13 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from stitch.client import Client, Runner, Setup
 from stitch.client.calls import aggregate_call
 from stitch.client.carried import outer_state, read_carried
+from stitch.client.releasing import transform_inputs
 from stitch.config import Settings, config_facts, config_sha256, differences
 from stitch.config.settings import HookSpec
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError, Stopped
@@ -127,6 +129,8 @@ class Workbench:
                 n_samples=sum(one.seal.n_samples for one in inputs),
                 outer=outer_state(client, base),
             )
+            run = partial(client.runner.run, stop=self._stop)
+            transform_inputs(client.settings, stage, inputs=inputs, base=base, run=run)
             result = client.runner.run(replace(call, log_path=recipe.log), stop=self._stop)
             carried = read_carried(call)
             ext = client.settings.hooks.model_ext

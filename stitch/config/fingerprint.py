@@ -17,7 +17,8 @@ def config_facts(settings: Settings) -> dict[str, object]:
     """The settings that must be equal at every actor, as JSON values.
 
     Polling, paths, proxies, roster and stores are left out: they differ or change within a run.
-    `train`, `strategy`, `pins`, `integrity` and `security` are there only when something stands in them.
+    `train`, `strategy`, `pins`, `integrity`, `security` and `privacy` are there only when something
+    stands in them.
     """
     facts: dict[str, object] = {
         "run_id": settings.run_id,
@@ -39,6 +40,8 @@ def config_facts(settings: Settings) -> dict[str, object]:
         facts["integrity"] = {"commit": True}
     if settings.security.sign:
         facts["security"] = {"sign": True, "lead_key": settings.security.lead_key}
+    if settings.privacy.facts:
+        facts["privacy"] = settings.privacy.facts
     return facts
 
 

@@ -16,6 +16,7 @@ from stitch.config.environment import reload_environ, store_urls
 from stitch.config.explain import explain, nearest
 from stitch.config.pins import read_pins
 from stitch.config.policy import policy_of
+from stitch.config.privacy import private_hooks, read_privacy
 from stitch.config.schema import StitchFile
 from stitch.config.secrets import refuse_tokens
 from stitch.config.settings import (
@@ -76,11 +77,12 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         output_dir=_path(root, file.known.get("output_directory") or "output"),
         policy=policy_of(toml.policy, sites=len(sites), file=FILE),
         transfer=Transfer(**toml.transfer.model_dump(exclude_unset=True)),
-        hooks=_hooks(toml),
+        hooks=private_hooks(_hooks(toml), toml.privacy),
         evaluation=Evaluation(**toml.evaluation.model_dump(exclude_unset=True)),
         egress=_egress(toml, file),
         integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
         security=Security(**toml.security.model_dump(exclude_unset=True)),
+        privacy=read_privacy(toml, file, root=root, where=FILE),
         pins=read_pins(toml.pins, where=f"{FILE}: [pins]"),
         store=_store(root, toml),
         urls=store_urls(merged, root=root, site=me, sites=sites),
@@ -132,7 +134,7 @@ def _plain(toml: StitchFile) -> dict[str, Any]:
 def _hooks(toml: StitchFile) -> Hooks:
     table = toml.hooks
     given = hooks_of(table.model_dump(exclude_unset=True), options=bool(toml.strategy), file=FILE)
-    for hook in ("train", "aggregate", "evaluate", "diagnose"):
+    for hook in ("train", "aggregate", "evaluate", "diagnose", "pre_aggregate"):
         if hook in given:
             given[hook] = _spec(given[hook])
     if table.model_ext is not None:

@@ -95,6 +95,7 @@ class HooksTable(_Table):
     aggregate: Hook | None = Field(default=None, description=_HOOK)
     evaluate: Hook | None = Field(default=None, description=_HOOK)
     diagnose: Hook | None = Field(default=None, description=_HOOK)
+    pre_aggregate: Hook | None = Field(default=None, description=_HOOK)
     leaves: Function | None = Field(
         default=None, description='"path/file.py:function" or "package.module:function"'
     )
@@ -149,6 +150,30 @@ class SecurityTable(_Table):
     )
 
 
+class PrivacyTable(_Table):
+    """`[privacy]`; what its keys must be among themselves: `config/privacy.py`."""
+
+    mode: Literal["local", "central"] | None = Field(default=None, description='"local" or "central"')
+    clip: Positive | None = Field(default=None, description="a length above 0: the most that a delta may be")
+    noise_multiplier: Annotated[float, Field(ge=0.01, le=1e6)] | None = Field(
+        default=None, description="a number from 0.01 to 1000000"
+    )
+    epsilon: Annotated[float, Field(gt=0, le=1e6)] | None = Field(
+        default=None, description="a number above 0, such as 8.0"
+    )
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None, description="a number above 0 and below 1, such as 1e-5"
+    )
+    adjacency: Literal["add_remove", "replace"] | None = Field(
+        default=None, description='"add_remove" or "replace"'
+    )
+    data_free_start: bool | None = Field(default=None, description="true or false")
+    groups: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = Field(
+        default=None, min_length=1, max_length=1000, description="a list of beginnings of tensor names"
+    )
+    pre_release: Hook | None = Field(default=None, description=_HOOK)
+
+
 class StoreTable(_Table):
     """`[store]`."""
 
@@ -181,6 +206,7 @@ class StitchFile(_Table):
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
     integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
     security: SecurityTable = Field(default_factory=SecurityTable, description="a table")
+    privacy: PrivacyTable = Field(default_factory=PrivacyTable, description="a table")
     pins: dict[str, JsonValue] = Field(default_factory=dict, description="a table of files and their sha256")
     store: StoreTable = Field(default_factory=StoreTable, description="a table")
     config: Free = Field(default_factory=dict, description="JSON values: no dates, nan or inf")

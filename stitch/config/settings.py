@@ -65,12 +65,14 @@ class Hooks:
     Files and commands are relative to the project folder; a module is the project's or installed.
     `leaves` is a Python function alone: it yields what the dataset commitment covers. `client` and
     `strategy` are classes, of which `stitch.learning` makes the hooks (`config/bridge.py`).
+    `pre_aggregate` is the lead's own transform of each input, before they are aggregated.
     """
 
     train: HookSpec = "code/train.py:train"
     aggregate: HookSpec = "code/aggregate.py:aggregate"
     evaluate: HookSpec | None = None
     diagnose: HookSpec | None = None
+    pre_aggregate: HookSpec | None = None
     leaves: str | None = None
     client: str | None = None
     strategy: str | None = None
@@ -139,6 +141,48 @@ class Security:
 
     sign: bool = False
     lead_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What happens to a model before it may leave, and what it may cost (docs/privacy.md).
+
+    Attributes:
+        mode: "local": each site clips and adds noise; "central": sites clip, the lead adds noise once;
+            None: neither.
+        clip: the most that the L2 norm of a delta may be.
+        noise_multiplier: the noise's standard deviation divided by `clip`; None for the least with
+            which `num_passes` passes stay within the budget.
+        epsilon, delta: what each site's data set may give away in all runs together.
+        adjacency: what must not be told apart, see `rounds.accountant.Adjacency`.
+        data_free_start: the hook that makes global 0 is given an empty data folder.
+        groups: beginnings of the tensors' names that may leave; None for any.
+        pre_release: the site's own transform of its trained model, before all others.
+        dataset: this site's own: which data its budget is of.
+        journal_dir: this site's own: where it keeps its journals; None for `privacy/` in the project.
+    """
+
+    mode: Literal["local", "central"] | None = None
+    clip: float = 0.0
+    noise_multiplier: float | None = None
+    epsilon: float = 0.0
+    delta: float = 0.0
+    adjacency: Literal["add_remove", "replace"] = "add_remove"
+    data_free_start: bool = False
+    groups: tuple[str, ...] | None = None
+    pre_release: HookSpec | None = None
+    dataset: str = "default"
+    journal_dir: Path | None = None
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What every actor must agree on: whatever was not left as it is by default."""
+        default, own = Privacy(), ("pre_release", "dataset", "journal_dir")
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in own and value != getattr(default, name)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +271,7 @@ class Settings:
     egress: Egress = Egress()
     integrity: Integrity = Integrity()
     security: Security = Security()
+    privacy: Privacy = Privacy()
     pins: Mapping[str, Pin] = field(default_factory=dict)
     store: StoreSettings = StoreSettings()
     urls: StoreUrls = StoreUrls()

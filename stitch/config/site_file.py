@@ -21,8 +21,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "timezone": ("timezone",),
     "output_directory": ("output_directory",),
     "outbox": ("outbox",),
+    "dataset": ("dataset",),
+    "privacy_directory": ("privacy_directory",),
 }
-_PATH_KEYS = ("data_directory", "output_directory")
+_PATH_KEYS = ("data_directory", "output_directory", "privacy_directory")
 _BACKSLASHES = "In JSON a backslash starts an escape: write the path with / or with doubled backslashes"
 
 

@@ -9,7 +9,9 @@ from typing import Literal
 
 from stitch.errors import Stopped
 
-HookName = Literal["train", "aggregate", "evaluate", "diagnose", "leaves"]
+HookName = Literal[
+    "train", "aggregate", "evaluate", "diagnose", "leaves", "pre_release", "release", "pre_aggregate"
+]
 
 HookSpec = str | tuple[str, ...]
 """`"path/file.py:function"`, `"package.module:function"`, or a command: `("Rscript", "code/train.R")`."""

@@ -19,6 +19,9 @@ from stitch.hooks.child import plain, write_leaves
 from stitch.hooks.output import Checked, check_model, check_returned, stamp
 from stitch.hooks.runner import HookRunner
 
+FILTERS: tuple[HookName, ...] = ("pre_release", "release", "pre_aggregate")
+"""What a run that was set up with them never goes without: they run as configured if no function is given."""
+
 HookFunction = Callable[..., Mapping[str, Any]]
 
 
@@ -65,8 +68,8 @@ class FunctionRunner:
         if stop is not None and stop.is_set():
             raise HookStopped(call.hook)
         function = self._functions.get(call.hook)
-        if function is None and self._otherwise is not None:
-            return self._otherwise.run(call, stop=stop, on_line=on_line)
+        if function is None and (self._otherwise is not None or call.hook in FILTERS):
+            return (self._otherwise or HookRunner()).run(call, stop=stop, on_line=on_line)
         if function is None:
             raise ConfigError(f"no {call.hook} function was given", hint=f"Pass {call.hook}_fn.")
         before, begun = stamp(call.out_path), time.monotonic()

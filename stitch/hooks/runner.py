@@ -40,6 +40,9 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
     "evaluate": ("global_path", "data_dir"),
     "diagnose": ("candidate_path", "global_path"),
     "leaves": ("data_dir",),
+    "pre_release": ("model_path", "global_path", "out_path"),
+    "pre_aggregate": ("model_path", "global_path", "out_path"),
+    "release": ("model_path", "privacy"),
 }
 OPTIONAL = (
     *("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir"),

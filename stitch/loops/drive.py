@@ -163,8 +163,9 @@ def require_hooks(settings: Settings) -> None:
     if Mirror(settings.mirror_dir).read(layout.done()) is not None:
         return
     hooks = settings.hooks
-    everywhere = (hooks.train, hooks.evaluate, hooks.leaves, hooks.client)
-    for spec in (*everywhere, *((hooks.aggregate, hooks.strategy) if settings.is_lead else ())):
+    everywhere = (hooks.train, hooks.evaluate, hooks.leaves, hooks.client, settings.privacy.pre_release)
+    lead = (hooks.aggregate, hooks.strategy, hooks.pre_aggregate)
+    for spec in (*everywhere, *(lead if settings.is_lead else ())):
         if spec is not None:
             check_files(settings.root, spec)
 

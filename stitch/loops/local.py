@@ -14,6 +14,7 @@ from stitch.client import Client
 from stitch.client.calls import train_call
 from stitch.client.ended import RunEnded, check_end, run_hook
 from stitch.client.rebuild import published, rebuild, report_published
+from stitch.client.spending import require_budget, require_journal
 from stitch.client.trail import own_words
 from stitch.errors import (
     BadDocument,
@@ -22,6 +23,7 @@ from stitch.errors import (
     EgressRefused,
     HookError,
     PinMismatch,
+    PrivacyError,
     ProtocolError,
     StitchError,
     StoreError,
@@ -34,7 +36,7 @@ from stitch.rounds import Attempt, Turn
 from stitch.sync.status import Status
 from stitch.wire import MAX_BYTES, Done, Orchestration
 
-FAILURES = (HookError, EgressRefused, DiskError, PinMismatch, CommitmentMismatch)
+FAILURES = (HookError, EgressRefused, DiskError, PinMismatch, CommitmentMismatch, PrivacyError)
 """What ends a training attempt with a `failed` event."""
 
 QUIET_POLLS = 10
@@ -200,6 +202,7 @@ class Local:
         client = self.client
         client.join(wanted=wanted)
         there = published(client)
+        require_journal(client, there)
         for ref in client.mirror.passes(client.lane):
             if ref.number < wanted and ref not in there and client.passes.stat_seal(ref) is None:
                 aside = client.mirror.set_aside(ref)
@@ -237,6 +240,7 @@ class Local:
             said=base.seal.next_config,
         )
         try:
+            require_budget(client)  # before hours of training that may not leave
             result = run_hook(client, call)
             sealed = client.seal_site_pass(
                 stage, base, attempt=attempt, n_samples=result.n_samples, metrics=result.metrics

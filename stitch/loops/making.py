@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from stitch import layout
@@ -13,6 +14,7 @@ from stitch.client.calls import aggregate_call, diagnose_call
 from stitch.client.carried import Carried, forget_carried, outer_state, read_carried
 from stitch.client.ended import run_hook
 from stitch.client.late import LatePasses
+from stitch.client.releasing import transform_inputs
 from stitch.errors import (
     DiskError,
     EgressRefused,
@@ -142,6 +144,8 @@ class Making:
         client.seat(GLOBAL).tell("aggregating", ref.number)
         client.journal.note(GLOBAL, "aggregate", text=f"round {ref.number}: {len(inputs)} inputs")
         try:
+            run = partial(run_hook, client)
+            transform_inputs(client.settings, stage, inputs=inputs, base=now.base, run=run)
             made = self._reproduced(now, call, stage=stage)
         except (HookError, DiskError) as error:
             self.failed(error, stage, phase="aggregating")

@@ -105,6 +105,12 @@ class Budget:
         return 2.0 if self.adjacency == "replace" else 1.0
 
 
+def rounded_up(sigma: float) -> float:
+    """A noise multiplier to four significant digits, never downward: the same number at every site."""
+    scale = 10.0 ** (3 - math.floor(math.log10(sigma)))
+    return math.ceil(sigma * scale) / scale
+
+
 def effective(sigmas: Iterable[float]) -> float:
     """The noise multiplier of the one release that all these are together; infinite for none."""
     total = _squares(sigmas)
