@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from stitch import layout
 from stitch.client.record import input_of
@@ -10,7 +10,7 @@ from stitch.client.site import SiteVerbs
 from stitch.errors import BadDocument, ProtocolError, StoreError
 from stitch.layout import PassRef, What
 from stitch.mirror import Sealed
-from stitch.rounds import LATE, UNKNOWN
+from stitch.rounds import LATE, UNKNOWN, Attempt
 from stitch.wire import Input, Seal
 
 
@@ -29,16 +29,23 @@ class LatePasses:
         self._read = 0
         self._lacking: dict[str, set[int]] = {}
 
-    def find(self, below: int, sites: Iterable[str]) -> tuple[Input, ...]:
-        """Passes of rounds before `below` that no global has used or recorded, by site and number.
+    def find(
+        self,
+        now: Attempt,
+        sites: Iterable[str],
+        *,
+        used: Sequence[Sealed] = (),  # noqa: ARG002  never those of an earlier round
+    ) -> tuple[Input, ...]:
+        """Passes of earlier rounds that no global has used or recorded, by site and number.
 
         Args:
-            below: the round that is being sealed.
+            now: the round that is being sealed.
             sites: everybody on the roster.
+            used: the inputs of that round.
         """
-        for number in range(self._read + 1, below):
+        for number in range(self._read + 1, now.pass_id):
             self._account(number, sites)
-        self._read = max(self._read, below - 1)
+        self._read = max(self._read, now.pass_id - 1)
         return tuple(
             found
             for site in sorted(self._lacking)
@@ -65,24 +72,27 @@ class LatePasses:
         except StoreError:
             return []  # unknown now: the next round looks again
         refs = {key.ref for key in keys if key is not None and key.ref and key.what is What.SEAL}
-        wanted = sorted((ref for ref in refs if ref.number in lacking), key=_order)
-        found = (self._read_seal(ref) for ref in wanted if self._owed(ref))
+        wanted = sorted((ref for ref in refs if ref.number in lacking), key=by_number)
+        found = (seal_of(self._client, ref) for ref in wanted if self._owed(ref))
         return [one for one in found if one is not None]
 
     def _owed(self, ref: PassRef) -> bool:
         """Whether its round waited for this pass, and not for a newer one that a redo asked for."""
         return ref == self._client.attempt_of(ref.number)[0].ref(str(ref.site))
 
-    def _read_seal(self, ref: PassRef) -> Input | None:
-        try:
-            stored = self._client.passes.read_seal(ref)
-        except (BadDocument, ProtocolError, StoreError):
-            return None  # it cannot be believed, and no round needs it
-        if stored is None or stored.doc.base_pass != ref.number - 1:
-            return None  # a site may write anything there; what names no base of its round cannot be told
-        sealed = Sealed(ref, stored.doc, stored.data, self._client.mirror.path(ref.folder))
-        return input_of(sealed, ref.number)
+
+def seal_of(client: SiteVerbs, ref: PassRef) -> Input | None:
+    """What a record says of a pass that no round uses; None where its seal cannot be told."""
+    try:
+        stored = client.passes.read_seal(ref)
+    except (BadDocument, ProtocolError, StoreError):
+        return None  # it cannot be believed, and no round needs it
+    if stored is None or stored.doc.base_pass != ref.number - 1:
+        return None  # a site may write anything there; what names no base of its round cannot be told
+    sealed = Sealed(ref, stored.doc, stored.data, client.mirror.path(ref.folder))
+    return input_of(sealed, ref.number)
 
 
-def _order(ref: PassRef) -> tuple[int, int]:
+def by_number(ref: PassRef) -> tuple[int, int]:
+    """The order of a site's passes."""
     return ref.number, ref.attempt

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from stitch import layout
+from stitch.client.buffers import Buffers
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.record import LeadView, RecordVerbs, input_of
 from stitch.client.releasing import global_transforms
 from stitch.client.round_file import round_json
-from stitch.client.watch import SiteWatch
-from stitch.errors import StoreUnavailable
+from stitch.client.watch import Ready, SiteWatch
+from stitch.errors import ConfigError, StoreUnavailable
 from stitch.files import disk
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed, Stage
+from stitch.rounds import Attempt
 from stitch.sync.egress import check_counts, narrow
 from stitch.sync.status import Status
 from stitch.views import words
@@ -30,6 +32,7 @@ class LeadVerbs(RecordVerbs):
     """`pull_sites`, `push_global_model`, `write_end_marker` and what stands around them."""
 
     _watch: SiteWatch | None = None
+    _buffers: Buffers | None = None
 
     # -- the sites -------------------------------------------------------------------------------
 
@@ -41,16 +44,28 @@ class LeadVerbs(RecordVerbs):
             self._watch = SiteWatch(self.lanes, self.clock, heartbeat_minutes=minutes, readers=readers)
         return self._watch
 
+    @property
+    def buffers(self) -> Buffers:
+        """What the sealed globals say of the sites' passes."""
+        if self._buffers is None:
+            self._buffers = Buffers(self)
+        return self._buffers
+
+    def ready(self, round_: Attempt, expected: Iterable[str]) -> Ready:
+        """Which of the sites have a sealed pass that the round can use."""
+        buffer = self.buffers.of(round_) if self.settings.policy.buffered else None
+        return self.watch.ready(round_, expected, buffer=buffer)
+
     def all_completed(self, pass_id: int, expected: Iterable[str]) -> bool:
         """Whether every expected site has sealed its pass in the store (a seal implies `completed`)."""
         expected = list(expected)
-        return set(expected) <= self.watch.ready(self.attempt_of(pass_id)[0], expected).sealed.keys()
+        return set(expected) <= self.ready(self.attempt_of(pass_id)[0], expected).sealed.keys()
 
     def refresh_site_status(self, pass_id: int) -> dict[str, str]:
         """Roll events and heartbeats up into orchestration's `site_status`."""
         roster = self.roster()
         round_, _ = self.attempt_of(pass_id)
-        ready = self.watch.ready(round_, roster.expected_in(pass_id, round_.attempt))
+        ready = self.ready(round_, roster.expected_in(pass_id, round_.attempt))
         status = self.watch.status(roster.expected_in(pass_id, round_.attempt), ready=ready)
         self.publish_orchestration(LeadView(roster, pass_id - 1, status, attempt=round_.attempt))
         return status
@@ -65,7 +80,12 @@ class LeadVerbs(RecordVerbs):
                 return [Status.NO_NEW_PASS for _ in status]
 
     def pull_sites(self, pass_id: int) -> list[Status]:
-        """Bring every expected site's sealed pass into the mirror and `sites_pass_dir`, verified."""
+        """Bring every expected site's sealed pass into the mirror and `sites_pass_dir`, verified.
+
+        Raises:
+            ConfigError: rounds are buffered: a round's inputs are not those of one number.
+        """
+        self._require_whole_rounds()
         outcomes = []
         inputs = []
         try:
@@ -80,6 +100,13 @@ class LeadVerbs(RecordVerbs):
             inputs += [sealed] if sealed else []
         self.lay_inputs(self.stage(PassRef(pass_id)), inputs)
         return outcomes
+
+    def _require_whole_rounds(self) -> None:
+        if self.settings.policy.buffered:
+            raise ConfigError(
+                "these verbs bring the passes of one round; a buffered round takes those of several",
+                hint='Use `clif-stitch run`, or Coordinator, for [policy] require = "buffered".',
+            )
 
     def _pull_one(self, ref: PassRef) -> Status:
         return self.pull_site(ref)[0]
@@ -116,18 +143,21 @@ class LeadVerbs(RecordVerbs):
                 folder.mkdir(parents=True)
                 _lay(sealed.model, folder / sealed.model.name)
                 (folder / "metrics.json").write_bytes(sealed.data)
-                said = round_json(sealed.seal, input_of(sealed, stage.ref.number))
+                said = round_json(
+                    sealed.seal, input_of(sealed, stage.ref.number, policy=self.settings.policy)
+                )
                 (folder / "round.json").write_bytes(said)
 
-    def lay_base(self, stage: Stage, base: Sealed) -> Path:
+    def lay_bases(self, stage: Stage, bases: Iterable[Sealed]) -> Path:
         """A folder with the globals that the inputs were trained from: `pass_NNN/model.ext`."""
-        bases = stage.folder / "bases"
-        target = bases / layout.pass_name(base.ref.number) / base.model.name
-        with disk(bases):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not target.exists():
-                _lay(base.model, target)
-        return bases
+        folder = stage.folder / "bases"
+        with disk(folder):
+            for base in bases:
+                target = folder / layout.pass_name(base.ref.number) / base.model.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if not target.exists():
+                    _lay(base.model, target)
+        return folder
 
     # -- the global ------------------------------------------------------------------------------
 
@@ -192,8 +222,10 @@ class LeadVerbs(RecordVerbs):
         Raises:
             HookOutput: the metrics or the model cannot be used.
             RoundError: no site contributed a sample.
+            ConfigError: rounds are buffered.
         """
         self.require_lead()
+        self._require_whole_rounds()
         return self.attempt(lambda: self._push_global_model(pass_id, metrics), what=f"global {pass_id}")
 
     def _push_global_model(self, pass_id: int, metrics: Mapping[str, Any]) -> Status:

@@ -10,6 +10,7 @@ from typing import Any
 
 from stitch import layout
 from stitch.client.scores import ScoreVerbs
+from stitch.config.settings import Policy
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed
@@ -163,7 +164,7 @@ class RecordVerbs(ScoreVerbs):
             round_,
             roster,
             verdict="closed",
-            inputs=tuple(input_of(sealed, round_.pass_id) for sealed in inputs),
+            inputs=tuple(input_of(sealed, round_.pass_id, policy=self.settings.policy) for sealed in inputs),
             excluded=tuple({"site": site, "reason": why} for site, why in sorted(excluded.items())),
         )
         if stored.doc.verdict == "closed":
@@ -323,9 +324,16 @@ def _is_ahead(there: Orchestration, view: LeadView, *, done: Done | None) -> boo
     return there.state in set(RoundState) and RoundState(there.state).rank > view.state.rank
 
 
-def input_of(sealed: Sealed, round_: int) -> Input:
-    """What verdicts and records say of a site pass that round `round_` meets."""
+def input_of(sealed: Sealed, round_: int, *, policy: Policy | None = None) -> Input:
+    """What verdicts and records say of a site pass that round `round_` meets.
+
+    Args:
+        sealed: the pass.
+        round_: the global to be made.
+        policy: says what it shall weigh, where it is used.
+    """
     seal = sealed.seal
+    staleness = round_ - 1 - (seal.base_pass or 0)
     return Input.model_validate(
         {
             "site": sealed.ref.site,
@@ -334,7 +342,8 @@ def input_of(sealed: Sealed, round_: int) -> Input:
             "model_sha256": seal.model_sha256,
             "metrics_sha256": sealed.sha256,
             "n_samples": seal.n_samples,
-            "staleness": round_ - 1 - (seal.base_pass or 0),
+            "staleness": staleness,
+            "weight": policy.weight(staleness) if policy else None,
             "model_file": seal.model_file,
         }
     )

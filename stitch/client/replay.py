@@ -93,7 +93,8 @@ class Replay:
             record.chain.check_input(one, found, number=number)
             refs.append((ref, found.sha256))
         base = (PassRef(number - 1), record.chain.globals[number - 1].sha256)
-        made = self.bench.make(Recipe(number, base, refs, folder / "aggregate.log", keep=folder / "model"))
+        log, keep = folder / "aggregate.log", folder / "model"
+        made = self.bench.make(Recipe(number, base, refs, log, keep=keep, bases=record.bases(number, refs)))
         result = made.result
         done = Replayed(
             number,

@@ -221,6 +221,11 @@ class Transcript:
             )
         raise ProtocolError(f"{path} is not there, and global {link.number} names it", hint=_ALTERED)
 
+    def bases(self, number: int, inputs: Sequence[tuple[PassRef, str]]) -> list[tuple[PassRef, str]]:
+        """Older globals that inputs of global `number` were trained from, with their seals' hashes."""
+        older = sorted({ref.number - 1 for ref, _ in inputs} - {number - 1})
+        return [(PassRef(base), self.chain.globals[base].sha256) for base in older]
+
     def check_commitment(self, ref: PassRef, seal: Exhibit[Seal]) -> None:
         """Compare the data that a pass declares with what its training began with (its `started` event).
 

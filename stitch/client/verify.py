@@ -129,7 +129,8 @@ class Verification:
         number, seal = link.number, link.seal.doc
         base = (PassRef(number - 1), self.transcript.chain.globals[number - 1].sha256)
         log = self.logs / layout.pass_name(number) / "aggregate.log"
-        made = bench.make(Recipe(number, base, refs, log))
+        bases = self.transcript.bases(number, refs)
+        made = bench.make(Recipe(number, base, refs, log, bases=bases))
         result = made.result
         outer = next((one.sha256 for one in seal.attachments if one.name == OUTER_STATE), None)
         if made.model_sha256 != seal.model_sha256 or made.outer_sha256 != outer:

@@ -11,8 +11,9 @@ from typing import TypeVar
 from stitch import layout
 from stitch.clock import Clock
 from stitch.errors import StoreError
-from stitch.layout import Event, What
-from stitch.rounds import Attempt
+from stitch.layout import Event, PassRef, What
+from stitch.rounds import Attempt, Buffer
+from stitch.store.base import Entry
 from stitch.store.lanes import Lanes
 from stitch.views.liveness import LATE
 from stitch.views.site_state import Progress, site_state
@@ -26,12 +27,21 @@ class Ready:
     """One look at who has sealed a pass.
 
     Attributes:
+        refs: the sealed pass that counts, by site.
         sealed: the site's seal in the store, by site, with the store's time.
         unreadable: sites whose lane could not be read, and why: unknown, not missing (law 7).
+        round_: the round that is looked at.
     """
 
+    refs: Mapping[str, PassRef]
     sealed: Mapping[str, datetime]
     unreadable: Mapping[str, str]
+    round_: int
+
+    @property
+    def done(self) -> frozenset[str]:
+        """Sites of which nothing newer comes before the next global."""
+        return frozenset(site for site, ref in self.refs.items() if ref.number == self.round_)
 
 
 class SiteWatch:
@@ -51,7 +61,8 @@ class SiteWatch:
         self._limit = LATE * heartbeat_minutes * 60
         self._every = min(60.0, heartbeat_minutes * 30)
         self._round: Attempt | None = None
-        self._sealed: dict[str, datetime] = {}
+        self._buffer: Buffer | None = None
+        self._sealed: dict[str, tuple[PassRef, datetime]] = {}
         self._status: dict[str, str] = {}
         self._started: dict[str, datetime] = {}
         self._asked: set[str] = set()
@@ -59,19 +70,27 @@ class SiteWatch:
         self._looked: float | None = None
         self._beats: dict[str, tuple[str, float]] = {}
 
-    def ready(self, round_: Attempt, expected: Iterable[str]) -> Ready:
-        """Which sites have sealed the pass that they owe the round."""
+    def ready(self, round_: Attempt, expected: Iterable[str], *, buffer: Buffer | None = None) -> Ready:
+        """Which sites have sealed the pass that they owe the round; with a buffer, one that it can use.
+
+        One request a site that may still bring something newer.
+        """
         if round_ != self._round:
             self._round, self._sealed, self._looked = round_, {}, None
             self._started, self._asked = {}, set()
-        missing = sorted(set(expected) - self._sealed.keys())
+        self._buffer = buffer
+        known = {site for site, (ref, _) in self._sealed.items() if ref.number == round_.pass_id}
+        missing = sorted(set(expected) - known)
         unreadable: dict[str, str] = {}
-        for site, answer in zip(missing, self._ask(self._stat, missing), strict=True):
+        question = self._stat if buffer is None else self._newest
+        for site, answer in zip(missing, self._ask(question, missing), strict=True):
             if isinstance(answer, StoreError):
                 unreadable[site] = str(answer)
-            elif isinstance(answer, datetime):
+            elif answer is not None:
                 self._sealed[site] = answer
-        return Ready(dict(self._sealed), unreadable)
+        refs = {site: ref for site, (ref, _) in self._sealed.items()}
+        sealed = {site: modified for site, (_, modified) in self._sealed.items()}
+        return Ready(refs, sealed, unreadable, round_.pass_id)
 
     def forget(self, site: str) -> None:
         """Ask about a site again: its seal was there and could not be used."""
@@ -115,7 +134,7 @@ class SiteWatch:
         sites = sorted(expected)
         self._look(sites, ready)
         status = {site: self._status.get(site, "never seen") for site in sites}
-        status |= dict.fromkeys(ready.sealed, "completed") | dict.fromkeys(ready.unreadable, "unreadable")
+        status |= dict.fromkeys(ready.done, "completed") | dict.fromkeys(ready.unreadable, "unreadable")
         return {site: status[site] for site in sites}
 
     def _look(self, sites: Sequence[str], ready: Ready) -> None:
@@ -123,7 +142,7 @@ class SiteWatch:
         if self._looked is not None and now - self._looked < self._every:
             return
         self._looked, self._unlisted = now, {}
-        waiting = [site for site in sites if site not in ready.sealed and site not in ready.unreadable]
+        waiting = [site for site in sites if site not in ready.done and site not in ready.unreadable]
         for site, word in zip(waiting, self._ask(self._word, waiting), strict=True):
             self._status[site] = "unreadable" if isinstance(word, StoreError) else str(word)
             if isinstance(word, StoreError):
@@ -142,18 +161,33 @@ class SiteWatch:
         with ThreadPoolExecutor(max_workers=workers) as pool:
             return list(pool.map(safely, sites))
 
-    def _stat(self, site: str) -> datetime | None:
+    def _stat(self, site: str) -> tuple[PassRef, datetime] | None:
         assert self._round is not None  # noqa: S101  ready() sets it
-        entry = self.lanes.stat(self._round.ref(site).seal)
-        if entry is None or self.lanes.traits(layout.site_lane(site)).server_time:
-            return entry.modified if entry else None
+        ref = self._round.ref(site)
+        entry = self.lanes.stat(ref.seal)
+        return None if entry is None else (ref, self._time(site, entry))
+
+    def _newest(self, site: str) -> tuple[PassRef, datetime] | None:
+        """One list: a slow site's pass has a number that its lane alone knows."""
+        assert self._buffer is not None  # noqa: S101  ready() sets it
+        found: dict[PassRef, Entry] = {}
+        for entry in self.lanes.list(f"{layout.site_lane(site)}/pass_"):
+            key = layout.parse(entry.key)
+            if key is not None and key.what is What.SEAL and key.ref is not None:
+                found[key.ref] = entry
+        ref = self._buffer.newest(site, found)
+        return None if ref is None else (ref, self._time(site, found[ref]))
+
+    def _time(self, site: str, entry: Entry) -> datetime:
+        if self.lanes.traits(layout.site_lane(site)).server_time:
+            return entry.modified
         # Law 6: it bears the hour of the site's own machine. One that runs ahead must move no deadline.
         return min(entry.modified, self.lanes.now(layout.GLOBAL))
 
     def _word(self, site: str) -> str:
         lane = layout.site_lane(site)
         pass_id = self._round.pass_id if self._round else 0
-        started = failed = 0
+        begun: dict[tuple[int, str], int] = {}
         beat: Beat | None = None
         seen = False
         for entry in self.lanes.list(f"{lane}/events/"):
@@ -163,15 +197,24 @@ class SiteWatch:
             seen = seen or key.what is not What.HEARTBEAT
             if key.what is What.HEARTBEAT:
                 beat = self._beat(lane, entry.etag, entry.modified)
-            elif key.number == pass_id and key.name == Event.STARTED:
-                started = max(started, key.attempt)
-                self._note_start(site, entry.modified)
-            elif key.number == pass_id and key.name == Event.FAILED:
-                failed = max(failed, key.attempt)
+            elif key.name in (Event.STARTED, Event.FAILED):
+                begun[key.number, key.name] = max(begun.get((key.number, key.name), 0), key.attempt)
+                if (key.number, key.name) == (pass_id, Event.STARTED):
+                    self._note_start(site, entry.modified)
         if not seen:  # a heartbeat alone is doctor's probe; who works has joined
             seen = any(True for _ in self.lanes.list(f"{lane}/join/"))
+        worked_on = self._worked_on(site, (number for number, _ in begun))
+        started, failed = (begun.get((worked_on, name), 0) for name in (Event.STARTED, Event.FAILED))
         now = Progress(seen, sealed=None, arriving=False, started=started, failed=failed, failure=None)
         return str(site_state(now, beat, wanted=pass_id, finished=False)[0].value)
+
+    def _worked_on(self, site: str, begun: Iterable[int]) -> int:
+        """The pass that a site may be at work on: the round's, or a slow one's older one."""
+        wanted = self._round.pass_id if self._round else 0
+        if self._buffer is None:
+            return wanted
+        there = self._sealed[site][0].number if site in self._sealed else self._buffer.used.get(site, 0)
+        return max((number for number in begun if there < number <= wanted), default=wanted)
 
     def _note_start(self, site: str, modified: datetime) -> None:
         """The first start of the pass counts; without the store's time, the moment it was seen."""

@@ -33,6 +33,7 @@ class Recipe:
     Attributes:
         number: the global.
         base: the global that is replaced.
+        bases: older globals that inputs were trained from.
         inputs: the site passes.
         log: takes what the hook prints.
         keep: where the model goes, without its extension; None keeps only its hash.
@@ -43,6 +44,7 @@ class Recipe:
     inputs: Sequence[tuple[PassRef, str]]
     log: Path
     keep: Path | None = None
+    bases: Sequence[tuple[PassRef, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class Workbench:
             setup = Setup(lanes=self._lanes, mirror=mirror, stop=self._stop, runner=self._runner)
             client = Client(self._settings, setup)
             base = self._pull(client, *recipe.base)
+            bases = [self._pull(client, one, digest) for one, digest in recipe.bases]
             inputs = [self._pull(client, one, digest) for one, digest in recipe.inputs]
             stage = client.stage(ref)
             client.lay_inputs(stage, inputs)
@@ -123,7 +126,7 @@ class Workbench:
                 client.settings,
                 stage,
                 base=base.model,
-                bases=client.lay_base(stage, base),
+                bases=client.lay_bases(stage, [*bases, base]),
                 pass_id=ref.number,
                 seed=round_seed(self._manifest.root_seed, ref.number),
                 n_samples=sum(one.seal.n_samples for one in inputs),

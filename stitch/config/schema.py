@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
 
+from stitch.config.weighting import SHAPES, Weighting
+
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
 _PYTHON_HOOK = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*\Z")
@@ -41,6 +43,12 @@ def _function(value: object) -> object:
     return value
 
 
+def _weighting(value: object) -> object:
+    if isinstance(value, str):
+        Weighting.parse(value)
+    return value
+
+
 def _finite(value: object) -> object:
     """Refuse what JSON cannot carry, since the lead publishes this table."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -66,8 +74,8 @@ class _Table(BaseModel):
 class PolicyTable(_Table):
     """`[policy]`."""
 
-    require: Literal["all_expected", "quorum"] | None = Field(
-        default=None, description='"all_expected" or "quorum"'
+    require: Literal["all_expected", "quorum", "buffered"] | None = Field(
+        default=None, description='"all_expected", "quorum" or "buffered"'
     )
     min_participants: int | None = Field(
         default=None, ge=1, le=1000, description="how many sites a round needs, 1 or more"
@@ -76,6 +84,16 @@ class PolicyTable(_Table):
     collect_timeout: Duration | None = Field(default=None, description='a duration above 0, such as "24h"')
     retry_budget: Count | None = Field(default=None, description="a whole number, 0 or more")
     on_mismatch: Literal["abort", "exclude"] | None = Field(default=None, description='"abort" or "exclude"')
+    buffer_size: int | None = Field(
+        default=None, ge=1, le=1000, description="a whole number of passes, 1 or more"
+    )
+    window_seconds: Duration | None = Field(
+        default=None, description='a number of seconds above 0, or a duration such as "6h"'
+    )
+    max_staleness: int | None = Field(
+        default=None, ge=0, le=1000, description="a whole number of globals, 0 to 1000"
+    )
+    weighting: Annotated[str, BeforeValidator(_weighting)] | None = Field(default=None, description=SHAPES)
 
 
 class TransferTable(_Table):

@@ -73,7 +73,7 @@ class Closing:
             QuorumNotReached: the budget of attempts is used up.
             RoundError: no site contributed a sample.
         """
-        look = _Look(self._client.watch.ready(now.attempt, now.expected))
+        look = _Look(self._client.ready(now.attempt, now.expected))
         fresh = False
         while True:
             decision = self._policy.verdict(self._view(now, look), self._moment())
@@ -82,7 +82,7 @@ class Closing:
             if isinstance(decision, Abort) and not fresh:
                 # Nothing is given up on what was seen a while ago: every lane is read once more.
                 self._client.watch.refresh()
-                look, fresh = _Look(self._client.watch.ready(now.attempt, now.expected)), True
+                look, fresh = _Look(self._client.ready(now.attempt, now.expected)), True
                 continue
             if self._another_roster(now):
                 return Turn("acted", "the roster changed", now.number)
@@ -105,17 +105,17 @@ class Closing:
     def _view(self, now: Round, look: _Look) -> RoundView:
         client, expected = self._client, frozenset(now.expected)
         started = (
-            client.watch.started(expected, ready=look.ready) if self._policy.timed else look.ready.sealed
+            client.watch.started(expected, ready=look.ready) if self._policy.starts else look.ready.sealed
         )
         now.machine.adopt(derive(RoundFiles(started=len(started), needed=self._policy.needed)))
-        usable = (site for site in look.ready.sealed if site not in look.unready)
+        usable = (ref for site, ref in look.ready.refs.items() if site not in look.unready)
         return RoundView(
             pass_id=now.number,
             attempt=now.attempt.attempt,
             expected=expected,
             started=started,
-            ready={now.attempt.ref(site): now.base.ref.number for site in usable},
-            excluded=now.rejected,
+            ready={ref: ref.number - 1 for ref in usable},  # what admission holds it to
+            excluded=now.left_out(look.ready.refs),
             unreadable=frozenset({*look.ready.unreadable, *client.watch.unlisted(), *look.unknown}),
             aborts=self._aborts,
             opened_at=now.opened_at,
@@ -125,7 +125,7 @@ class Closing:
     def _wait(self, now: Round, decision: Wait, *, look: _Look) -> Turn:
         client, self._waited = self._client, True
         status = client.watch.status(now.expected, ready=look.ready)
-        if now.machine.state is RoundState.OPEN and not self._policy.timed:
+        if now.machine.state is RoundState.OPEN and not self._policy.starts:
             started = sum(word in ("training", "completed") for word in status.values())
             now.machine.adopt(derive(RoundFiles(started=started)))
         news = (status, now.machine.state, decision.until)
@@ -137,7 +137,9 @@ class Closing:
         told = set(decision.on) and set(decision.on) <= look.unready.keys()  # why says more than for whom
         parts = ["" if told else decision.why + until, *look.unready.values()]
         parts += [f"{site} cannot be read: {why}" for site, why in look.ready.unreadable.items()]
-        parts += [f"the pass of {site} is rejected: {why}" for site, why in now.rejected.items()]
+        parts += [
+            f"the pass of {site} is rejected: {why}" for site, why in now.left_out(look.ready.refs).items()
+        ]
         if look.ready.unreadable or look.unknown:
             parts.append(self._look_for_tokens())
         why = f"round {now.number}: {'; '.join(filter(None, parts))}"
@@ -166,25 +168,26 @@ class Closing:
             except ProtocolError as error:
                 sealed, trouble = None, f"the pass of {site} is rejected: {error} ({error.hint})"
                 if self._policy.timed:
-                    now.rejected[site] = str(error)[:_REASON]  # it quotes what a site wrote
+                    now.rejected[ref] = str(error)[:_REASON]  # it quotes what a site wrote
             except StoreError as error:
                 sealed, trouble = None, self._unknown(look, site, error=error)
             if sealed is not None:
                 look.admitted.append(sealed)
             else:
                 self._not_ready(look, site, why=trouble)
-        for site, reason in self._admit(look).items():
+        for ref, reason in self._admit(look).items():
+            site = str(ref.site)
             if reason.code is Code.NOT_BOUND:  # law 7: a copied folder may still bring it
                 self._not_ready(look, site, why=f"the started event of {site} is not there yet")
             elif reason.code is Code.COMMITMENT and self._client.settings.policy.on_mismatch == "abort":
                 raise self._mismatch(now, site)
             else:
-                now.rejected[site] = reason
+                now.rejected[ref] = reason
         return len(look.admitted) == len(refs)
 
-    def _admit(self, look: _Look) -> dict[str, Reason]:
+    def _admit(self, look: _Look) -> dict[PassRef, Reason]:
         """Admit what was pulled, one by one; why others are not admitted."""
-        pulled, look.admitted, excluded = look.admitted, [], dict[str, Reason]()
+        pulled, look.admitted, excluded = look.admitted, [], dict[PassRef, Reason]()
         for sealed in pulled:
             site = str(sealed.ref.site)
             try:
@@ -193,7 +196,8 @@ class Closing:
                 self._not_ready(look, site, why=self._unknown(look, site, error=error))
                 continue
             look.admitted += inputs
-            excluded |= reasons
+            if site in reasons:
+                excluded[sealed.ref] = reasons[site]
         return excluded
 
     def _unknown(self, look: _Look, site: str, *, error: StoreError) -> str:

@@ -31,6 +31,7 @@ from stitch.errors import (
 from stitch.files import disk
 from stitch.layout import Event, PassRef
 from stitch.loops.evaluating import Evaluating
+from stitch.loops.unsent import Unsent
 from stitch.mirror import Sealed, Stage
 from stitch.rounds import Attempt, Turn
 from stitch.sync.status import Status
@@ -60,6 +61,7 @@ class Local:
         self._settled = -1  # the newest global up to which our passes are known to be reported
         self._published_ref: PassRef | None = None  # our pass that is known to be published and reported
         self._held: Sealed | None = None  # what waits for a person
+        self._unsent = Unsent(client)
 
     def step(self) -> Turn:
         """One turn; returns at once, also when there is nothing to do.
@@ -125,6 +127,9 @@ class Local:
     def _work(self, newest: int) -> Turn:
         client = self.client
         self._settle(newest)
+        older = self._unsent.usable(newest + 1)
+        if older is not None:
+            return self._send(older)
         attempt, _ = client.attempt_of(newest + 1)
         ref = attempt.ref(client.site)
         if ref == self._published_ref:
@@ -203,11 +208,7 @@ class Local:
         client.join(wanted=wanted)
         there = published(client)
         require_journal(client, there)
-        for ref in client.mirror.passes(client.lane):
-            if ref.number < wanted and ref not in there and client.passes.stat_seal(ref) is None:
-                aside = client.mirror.set_aside(ref)
-                text = f"pass {ref.number} was never published and its round is over; kept in {aside}"
-                client.journal.note(client.lane, "set_aside", text=text, pass_id=ref.number)
+        self._unsent.set_aside(wanted, there)
         rebuild(client, client.lane, below=wanted)
         self._prepared = True
 

@@ -14,6 +14,7 @@ from stitch.client.calls import aggregate_call, diagnose_call
 from stitch.client.carried import Carried, forget_carried, outer_state, read_carried
 from stitch.client.ended import run_hook
 from stitch.client.late import LatePasses
+from stitch.client.leftover import Leftovers
 from stitch.client.releasing import transform_inputs
 from stitch.errors import (
     DiskError,
@@ -27,9 +28,9 @@ from stitch.hooks.call import HookCall, HookResult
 from stitch.layout import GLOBAL, PassRef
 from stitch.loops.round import Round
 from stitch.mirror import Sealed, Stage
-from stitch.rounds import RoundState, Turn
+from stitch.rounds import Attempt, RoundState, Turn
 from stitch.sync.documents import Stored
-from stitch.wire import Attachment, RoundRecord, Verdict
+from stitch.wire import Attachment, Input, RoundRecord, Verdict
 
 NON_DETERMINISTIC = "non_deterministic_aggregation"
 
@@ -52,7 +53,8 @@ class Making:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._late = LatePasses(client)
+        buffered = client.settings.policy.buffered
+        self._late = Leftovers(client, client.buffers) if buffered else LatePasses(client)
 
     def make(self, now: Round, verdict: Stored[Verdict]) -> Turn:
         """From the verdict to the published global; a candidate that is sealed here is taken up again.
@@ -109,7 +111,7 @@ class Making:
         """Exactly the passes that the verdict names, by their hashes; None while one is not whole."""
         inputs = []
         for wanted in verdict.inputs:
-            ref = now.attempt.ref(wanted.site)
+            ref = self._place_of(now, wanted)
             sealed = self._client.mirror.sealed(ref)
             if sealed is None or sealed.sha256 != wanted.metrics_sha256:
                 _, sealed = self._client.pull_site(ref)
@@ -123,6 +125,13 @@ class Making:
             inputs.append(sealed)
         return inputs
 
+    def _place_of(self, now: Round, wanted: Input) -> PassRef:
+        """Where a pass lies: the attempts of its own round say in which folder."""
+        if wanted.pass_id == now.number:
+            return now.attempt.ref(wanted.site)
+        attempts = self._client.buffers.of(now.attempt).attempts
+        return attempts.get(wanted.pass_id, Attempt(wanted.pass_id)).ref(wanted.site)
+
     # -- the hooks -------------------------------------------------------------------------------
 
     def _aggregate(self, now: Round, *, inputs: list[Sealed], verdict: Stored[Verdict]) -> Sealed:
@@ -135,7 +144,7 @@ class Making:
             client.settings,
             stage,
             base=base.model,
-            bases=client.lay_base(stage, base),
+            bases=client.lay_bases(stage, self._bases_of(now, inputs)),
             pass_id=ref.number,
             seed=client.seed(ref.number),
             n_samples=sum(one.seal.n_samples for one in inputs),
@@ -152,7 +161,7 @@ class Making:
             raise
         now.machine.to(RoundState.ALIGNING)
         made = self._diagnosed(now, made)
-        late = self._late.find(ref.number, [entry.site for entry in now.roster.sites])
+        late = self._late.find(now.attempt, [entry.site for entry in now.roster.sites], used=inputs)
         stop, config = made.result.should_stop, made.carried.config
         record = client.record_of(verdict, base, inputs=inputs, should_stop=stop, late=late, config=config)
         sealed = self.seal(
@@ -161,6 +170,11 @@ class Making:
         text = f"global {ref.number}: {made.result.seconds:.1f} s"
         client.journal.note(GLOBAL, "seal", text=text, pass_id=ref.number, seconds=made.result.seconds)
         return sealed
+
+    def _bases_of(self, now: Round, inputs: Sequence[Sealed]) -> list[Sealed]:
+        """The global that is replaced, and the older ones that inputs were trained from."""
+        older = {one.ref.number - 1 for one in inputs} - {now.base.ref.number}
+        return [*(self._client.require_global(number) for number in sorted(older)), now.base]
 
     def _once(self, call: HookCall, stage: Stage) -> tuple[_Made, tuple[object, ...]]:
         """Run the hook; what it made, and all of it that another run must make alike."""

@@ -76,7 +76,7 @@ class Coordinator:
         roster = client.roster()
         expected = roster.expected_in(newest + 1, attempt.attempt)
         candidate = client.mirror.sealed(PassRef(newest + 1)) is not None
-        ready = client.watch.ready(attempt, expected)
+        ready = client.ready(attempt, expected)
         started = client.watch.started(expected, ready=ready)
         needed = client.settings.policy.min_participants
         files = RoundFiles(

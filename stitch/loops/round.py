@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from stitch.client.record import LeadView
+from stitch.layout import PassRef
 from stitch.mirror import Sealed
 from stitch.rounds import Attempt, RoundMachine
 from stitch.sync.documents import Stored
@@ -24,7 +25,7 @@ class Round:
         verdict: that the attempt is closed, once it is.
         opened_at: the store's time at which the attempt opened.
         machine: the attempt's state.
-        rejected: sites whose sealed pass cannot be used, and why.
+        rejected: sealed passes that cannot be used, and why.
         published: the site status that was published last.
     """
 
@@ -34,7 +35,7 @@ class Round:
     verdict: Stored[Verdict] | None
     opened_at: datetime | None
     machine: RoundMachine
-    rejected: dict[str, str] = field(default_factory=dict)
+    rejected: dict[PassRef, str] = field(default_factory=dict)
     published: tuple[object, ...] = ()
 
     @property
@@ -46,6 +47,10 @@ class Round:
     def expected(self) -> tuple[str, ...]:
         """The sites that the round waits for, sorted."""
         return self.roster.expected_in(self.number, self.attempt.attempt)
+
+    def left_out(self, refs: Mapping[str, PassRef]) -> dict[str, str]:
+        """Sites whose pass that counts now cannot be used, and why."""
+        return {site: self.rejected[ref] for site, ref in refs.items() if ref in self.rejected}
 
     def view(self, status: Mapping[str, str] | None = None, *, deadline: datetime | None = None) -> LeadView:
         """What orchestration says of it."""

@@ -2,8 +2,9 @@
 
 from stitch.rounds.admission import Code, Reason, Started, Terms, unfit, unsigned, unused
 from stitch.rounds.attempts import Attempt
+from stitch.rounds.buffer import Buffer
 from stitch.rounds.merkle import dataset_root, numbered
-from stitch.rounds.policies import LATE, UNKNOWN, AllExpected, ClosePolicy, Quorum, close_policy
+from stitch.rounds.policies import LATE, UNKNOWN, AllExpected, Buffered, ClosePolicy, Quorum, close_policy
 from stitch.rounds.scores import weighted_means
 from stitch.rounds.seeds import root_seed_of, round_seed
 from stitch.rounds.states import EDGES, RoundFiles, RoundMachine, RoundState, derive
@@ -17,6 +18,8 @@ __all__ = [
     "Abort",
     "AllExpected",
     "Attempt",
+    "Buffer",
+    "Buffered",
     "Close",
     "ClosePolicy",
     "Code",

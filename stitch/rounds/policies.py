@@ -7,6 +7,7 @@ from typing import Protocol
 
 from stitch.config.settings import Policy
 from stitch.errors import ConfigError
+from stitch.layout import PassRef
 from stitch.rounds.verdict import Abort, Close, Verdict, Wait
 from stitch.rounds.view import RoundView
 
@@ -23,11 +24,13 @@ class ClosePolicy(Protocol):
     Attributes:
         name: as in `[policy] require`.
         timed: whether the time matters; if not, the store's clock is not asked.
+        starts: whether it matters who has started; if not, nobody is asked.
         needed: how many started sites make a round collect (K).
     """
 
     name: str
     timed: bool
+    starts: bool
     needed: int
 
     def verdict(self, view: RoundView, now: datetime) -> Verdict:
@@ -40,6 +43,7 @@ class AllExpected:
 
     name = "all_expected"
     timed = False
+    starts = False
     needed = 1
 
     def verdict(self, view: RoundView, now: datetime) -> Verdict:  # noqa: ARG002  no deadline, no clock
@@ -65,6 +69,7 @@ class Quorum:
 
     name = "quorum"
     timed = True
+    starts = True
 
     def __init__(self, needed: int, *, open_timeout: timedelta, collect_timeout: timedelta) -> None:
         self.needed = needed
@@ -113,6 +118,54 @@ class Quorum:
         return Abort(f"{why}; without {', '.join(lacking)}" if lacking else why, on=lacking, redo=redo)
 
 
+class Buffered:
+    """Closes over what has come, fresh or stale (FedBuff, PAPAYA): nobody waits for the slowest.
+
+    At `size` usable passes; or at the window's end with at least one; or when nothing more can come before
+    the next global, so that a buffer larger than the federation stalls nothing. Of a site its newest pass
+    alone counts, and none that an earlier round used.
+
+    Args:
+        size: how many usable passes close a round.
+        window: how long after the attempt opened one pass is enough.
+        max_staleness: how many globals may have come since a pass's base.
+    """
+
+    name = "buffered"
+    timed = True
+    starts = False
+    needed = 1
+
+    def __init__(self, size: int, *, window: timedelta, max_staleness: int) -> None:
+        self.size = size
+        self._window = window
+        self._most = max_staleness
+
+    def verdict(self, view: RoundView, now: datetime) -> Verdict:
+        """Close, wait or, when all there is can be of no use, abort; by the store's clock."""
+        if not view.expected:
+            return Wait("the roster is empty")
+        newest = view.newest()
+        behind = {site: view.behind(ref) for site, ref in newest.items()}
+        excluded = {site: why for site, why in view.excluded.items() if site in view.expected}
+        excluded |= {site: self._too_stale(newest[site], s) for site, s in behind.items() if s > self._most}
+        usable = tuple(ref for site, ref in sorted(newest.items()) if site not in excluded)
+        # Whoever was trained from an older global trains again; of the others nothing comes before the next.
+        over = {site for site in excluded if behind.get(site, 0) == 0}
+        missing = tuple(sorted(view.expected - over - {str(ref.site) for ref in usable}))
+        until = (view.opened_at or now) + self._window
+        if len(usable) >= self.size or (usable and (not missing or now >= until)):
+            return Close(usable, excluded)
+        if not missing and not usable:
+            lacking = tuple(sorted(over))
+            return Abort(f"no pass of {', '.join(lacking)} can be used", on=lacking, redo=lacking)
+        had = f"{len(usable)} of {min(self.size, len(view.expected))} passes are there; " if usable else ""
+        return Wait(f"{had}waiting for {', '.join(missing)}", on=missing, until=until if usable else None)
+
+    def _too_stale(self, ref: PassRef, behind: int) -> str:
+        return f"its pass {ref.number} is {behind} behind; at most {self._most} is allowed"
+
+
 def close_policy(policy: Policy) -> ClosePolicy:
     """The policy that `[policy]` names.
 
@@ -127,6 +180,13 @@ def close_policy(policy: Policy) -> ClosePolicy:
             open_timeout=timedelta(seconds=policy.open_timeout),
             collect_timeout=timedelta(seconds=policy.collect_timeout),
         )
+    if policy.require == Buffered.name:
+        return Buffered(
+            policy.buffer_size,
+            window=timedelta(seconds=policy.window_seconds),
+            max_staleness=policy.max_staleness,
+        )
     raise ConfigError(
-        f'policy.require = "{policy.require}" is not known', hint='Use "all_expected" or "quorum".'
+        f'policy.require = "{policy.require}" is not known',
+        hint='Use "all_expected", "quorum" or "buffered".',
     )

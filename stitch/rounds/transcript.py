@@ -7,11 +7,13 @@ the models as well. Every refusal names the document that does not hold (docs/pr
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from stitch import layout
+from stitch.config.weighting import Weighting
 from stitch.errors import BadDocument, DigestMismatch, ProtocolError
 from stitch.rounds.seeds import round_seed
 from stitch.wire import Document, Done, Input, Manifest, Roster, RoundRecord, Seal, Verdict, sha256
@@ -66,6 +68,7 @@ class Chain:
         self.rosters = rosters
         self.globals: list[Exhibit[Seal]] = []
         self._used: dict[str, int] = {}
+        self._newest: dict[str, int] = {}  # by site, of the passes that were used
         text = json.dumps(manifest.doc.settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         if sha256(text.encode("utf-8", "surrogatepass")) != manifest.doc.config_sha256:
             raise DigestMismatch(f"{manifest.path}: its settings do not hash to its config_sha256")
@@ -101,6 +104,11 @@ class Chain:
             if before != number:
                 what = f"uses pass {one.pass_id} of {one.site}, which global {before} has used already"
                 raise ProtocolError(f"{seal.path}: {what}")
+            newest = self._newest.get(one.site, 0)
+            if one.pass_id <= newest:
+                what = f"uses pass {one.pass_id} of {one.site}, which pass {newest} had superseded"
+                raise ProtocolError(f"{seal.path}: {what}")
+            self._newest[one.site] = one.pass_id
         self.globals.append(seal)
         return record
 
@@ -120,6 +128,7 @@ class Chain:
             raise DigestMismatch(f"{path}: was trained from another model than global {base}")
         stale = number - 1 - base
         most = 0 if self.policy.get("require") in _FRESH else self.policy.get("max_staleness")
+        weight = self._weight(stale)
         bounded = not isinstance(most, int) or stale <= most
         _hold(
             path,
@@ -129,11 +138,27 @@ class Chain:
                     wanted.staleness == stale,
                     f"global {number} calls it {wanted.staleness} behind, not {stale}",
                 ),
+                (
+                    wanted.weight == weight or (weight is not None and _close(wanted.weight, weight)),
+                    f"global {number} lets it weigh {wanted.weight}, not {weight}",
+                ),
                 (bounded, f"was {stale} behind when global {number} used it; at most {most} is allowed"),
                 (seal.round_seed == self._seed(seal.pass_id), "its round_seed is not that of its round"),
                 (seal.dataset_root is not None or not self.commits, "does not commit to its data"),
             ),
         )
+
+    def _weight(self, staleness: int) -> float | None:
+        """What the run's policy asks a pass to weigh; None where it asks nothing."""
+        text = self.policy.get("weighting")
+        if self.policy.get("require") in _FRESH or not isinstance(text, str):
+            return None
+        try:
+            return Weighting.parse(text).at(staleness)
+        except ValueError:
+            raise BadDocument(
+                f"{self.manifest.path}: its policy.weighting is none that this version knows"
+            ) from None
 
     def check_own(self, wanted: Input, found: Exhibit[Seal], *, number: int) -> None:
         """Compare a site's seal with the line that global `number` holds on it, without its base.
@@ -292,6 +317,11 @@ def _check_attempts(seal: Exhibit[Seal], record: RoundRecord, attempts: Attempts
             (doc.excluded == record.excluded, f"excludes others than global {number}"),
         ),
     )
+
+
+def _close(said: float | None, wanted: float) -> bool:
+    """Two machines' powers may differ in their last digit."""
+    return said is not None and math.isclose(said, wanted, rel_tol=1e-12)
 
 
 def _hold(path: str, checks: Iterable[tuple[bool, str]]) -> None:

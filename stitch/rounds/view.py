@@ -55,3 +55,22 @@ class RoundView:
         sites = self.ready_sites
         usable = (ref for ref in self.ready if ref.site in sites and ref not in self.consumed)
         return tuple(sorted(usable, key=lambda ref: ref.site or ""))
+
+    def newest(self) -> dict[str, PassRef]:
+        """The newest pass of each expected site; none of a site whose newest was used already.
+
+        A newer one supersedes what came before it, whatever became of that.
+        """
+        found: dict[str, PassRef] = {}
+        for ref in (*self.ready, *self.consumed):
+            if ref.site in self.expected and _order(ref) >= _order(found.get(ref.site, ref)):
+                found[ref.site] = ref
+        return {site: ref for site, ref in found.items() if ref not in self.consumed}
+
+    def behind(self, ref: PassRef) -> int:
+        """The staleness of a ready pass: the global being replaced, less its base."""
+        return self.pass_id - 1 - self.ready[ref]
+
+
+def _order(ref: PassRef) -> tuple[int, int]:
+    return ref.number, ref.attempt

@@ -14,6 +14,7 @@ Example:
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -63,6 +64,12 @@ class AddOne:
         """The mean, weighted by samples."""
         total = sum(self.samples(site) for site in values)
         return sum(self.samples(site) * values[site] for site in sorted(values)) / total
+
+    def fold(self, onto: float, deltas: Mapping[str, float], *, weights: Mapping[str, float]) -> float:
+        """The global that is replaced plus the mean of weighted deltas; the weights do not divide it."""
+        total = sum(self.samples(site) for site in deltas)
+        moved = sum(self.samples(site) * weights[site] * deltas[site] for site in sorted(deltas))
+        return onto + moved / total
 
     def value(self, final_pass: int) -> float:
         """What global `final_pass` holds in a run without faults."""
@@ -246,6 +253,20 @@ class Federation:
         """Evaluate: the model's value less what the site adds, on half of its samples."""
         score = _value(model.read_bytes()) - self.hooks.step(site)
         return {"n_samples": self.hooks.samples(site) // 2, "score": score}
+
+    def aggregate_stale(
+        self, site_dir: Path, pass_id: int, *, bases_dir: Path, onto: Path, out: Path
+    ) -> dict[str, Any]:
+        """Aggregate a buffered round: every delta against its own base, weighted as the round says."""
+        deltas, weights = {}, {}
+        for path in sorted(site_dir.glob("*/pass_*/model.*")):
+            said = json.loads((path.parent / "round.json").read_text("utf-8"))
+            base = bases_dir / layout.pass_name(said["base_pass"]) / path.name
+            deltas[said["site"]] = _value(path.read_bytes()) - _value(base.read_bytes())
+            weights[said["site"]] = said["weight"]
+        value = self.hooks.fold(_value(onto.read_bytes()), deltas, weights=weights)
+        self._write(out, value)
+        return {"value": value, "should_stop": pass_id == self.hooks.stop_at}
 
     def _write(self, path: Path, value: float) -> None:
         self._models += 1

@@ -231,9 +231,14 @@ class Process:
         self._deliver("train", pass_id, inputs={"": global_path} if global_path else {})
         return self.federation.train(self.site, global_path, out=out_path)
 
-    def _aggregate(self, site_dir: Path, out_path: Path, pass_id: int, **_: Any) -> dict[str, Any]:
+    def _aggregate(self, site_dir: Path, out_path: Path, pass_id: int, **more: Any) -> dict[str, Any]:
         models = {path.parent.parent.name: path for path in sorted(site_dir.glob("*/pass_*/model.*"))}
         self._deliver("aggregate", pass_id, inputs=models)
+        if self.client.settings.policy.buffered:
+            onto, bases = more["global_path"], more["bases_dir"]
+            return self.federation.aggregate_stale(
+                site_dir, pass_id, bases_dir=bases, onto=onto, out=out_path
+            )
         return self.federation.aggregate(models, pass_id, out=out_path)
 
     def _evaluate(self, global_path: Path, pass_id: int, **_: Any) -> dict[str, Any]:

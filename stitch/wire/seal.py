@@ -54,7 +54,12 @@ class Attachment(Part):
 
 
 class Input(Part):
-    """One site pass that a round used."""
+    """One site pass that a round used.
+
+    Attributes:
+        staleness: how many globals came between its base and the round.
+        weight: what the policy asks its delta to be multiplied with; null where it asks nothing.
+    """
 
     site: SiteId
     pass_id: Count = Field(alias="pass")

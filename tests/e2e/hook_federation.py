@@ -78,11 +78,20 @@ class HookFederation:
 
     def aggregate(self, pass_id: int, *, out: Path | None = None) -> HookResult:
         """Combine the passes of all sites into the next global."""
-        target = out or self.model(pass_id)
+        target, base = out or self.model(pass_id), self.model(pass_id - 1)
+        bases = self.scratch / "bases" / f"{pass_id:03d}"
+        laid = bases / f"pass_{pass_id - 1:03d}" / base.name
+        laid.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(base, laid)
         return self._run(
             "aggregate",
             {"site_dir": str(self.scratch / "inputs" / f"{pass_id:03d}"), "out_path": str(target)},
-            {"pass_id": pass_id, "config": self.config, "global_path": str(self.model(pass_id - 1))},
+            {
+                "pass_id": pass_id,
+                "config": self.config,
+                "global_path": str(base),
+                "bases_dir": str(bases),
+            },
             out_path=target,
         )
 
@@ -142,9 +151,14 @@ def make_site_data(project: Path, site: str, *, index: int, of: int, out: Path) 
 
 
 def seal(folder: Path, result: HookResult) -> None:
-    """The part of metrics.json that an aggregate hook may read."""
+    """The part of metrics.json that an aggregate hook may read, and the round's word on a fresh pass."""
     text = json.dumps({"n_samples": result.n_samples, "metrics": result.metrics}, indent=2)
     (folder / "metrics.json").write_text(text, encoding="utf-8")
+    number = folder.name.removeprefix("pass_")
+    if not number.isdigit():
+        return  # trained anew beside the federation
+    said = {"site": folder.parent.name, "base_pass": int(number) - 1, "staleness": 0, "weight": 1.0}
+    (folder / "round.json").write_text(json.dumps(said), encoding="utf-8")
 
 
 def rscript() -> str:

@@ -7,14 +7,15 @@ what happened is in the report of a failure.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from stitch.sync.lease import Lease
 from stitch.testing.federation import Federation
-from tests.property import elastic_laws
+from tests.property import buffered_laws, elastic_laws
+from tests.property.buffered_chaos import BufferedChaos
 from tests.property.chaos import Chaos
 from tests.property.elastic_chaos import ElasticChaos
 from tests.property.laws import check
@@ -22,6 +23,11 @@ from tests.property.laws import check
 HISTORIES = 1000
 LEASELESS = 80
 ELASTIC = 1000
+LAWS: dict[type[Chaos], Callable[[Federation], None]] = {
+    BufferedChaos: buffered_laws.check,
+    ElasticChaos: elastic_laws.check,
+}
+BUFFERED = 110
 RAM_DISK = Path("/dev/shm")  # noqa: S108  every mirror is flushed again and again: a disk would take minutes
 
 
@@ -45,7 +51,8 @@ def live_through(chaos: Chaos) -> None:
     """Run a history and hold it to the laws; one that breaks them is shown."""
     try:
         chaos.run()
-        (elastic_laws.check if isinstance(chaos, ElasticChaos) else check)(chaos.federation)
+        laws = next((one for kind, one in LAWS.items() if isinstance(chaos, kind)), check)
+        laws(chaos.federation)
     except Exception:
         print("\n".join(chaos.trace))
         raise
@@ -85,6 +92,19 @@ def test_a_quorum_keeps_the_laws_without_a_lease_as_well(
 ) -> None:
     without_lease(monkeypatch)
     live_through(ElasticChaos(seed, folder))
+
+
+@pytest.mark.parametrize("seed", range(BUFFERED))
+def test_every_history_of_a_buffer_ends_with_the_laws_kept(folder: Path, seed: int) -> None:
+    live_through(BufferedChaos(seed, folder))
+
+
+@pytest.mark.parametrize("seed", range(BUFFERED, BUFFERED + 25))
+def test_a_buffer_keeps_the_laws_without_a_lease_as_well(
+    folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_lease(monkeypatch)
+    live_through(BufferedChaos(seed, folder))
 
 
 def test_a_history_is_its_seed(folder: Path) -> None:

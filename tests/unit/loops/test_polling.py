@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stitch.client import Client
+from stitch.config.settings import Policy
 from stitch.hooks.inline import FunctionRunner
 from stitch.loops.lead import Lead
 from stitch.loops.local import QUIET_POLLS, Local
@@ -87,6 +88,27 @@ def test_a_waiting_lead_asks_only_about_sites_not_yet_done(actors: Actors) -> No
     assert lead.step().on == ("rush",)
     assert costs(lead, store, QUIET_POLLS) == lead_row(1)
     last_client.close()
+    lead_client.close()
+    site_client.close()
+
+
+def test_a_lead_of_buffered_rounds_lists_one_lane_for_each_site_that_may_bring_something_newer(
+    actors: Actors,
+) -> None:
+    """Whatever `max_staleness` is, and however many passes lie there."""
+    buffered = Policy("buffered", buffer_size=3, max_staleness=50)
+    lead_client, store = actors.client("rush", policy=buffered)
+    lead_client.clock = FakeClock()
+    site_client, _ = actors.client("nu", policy=buffered)
+    lead = Lead(lead_client)
+    settle(lead)
+    settle(Local(site_client))
+    lead.step()
+    silence(lead_client)
+    row = costs(lead, store, QUIET_POLLS)
+    assert row[0] == {"list": 2, "pull": 1, "now": 1, "unchanged": 1}
+    assert row[:-1] == [row[0]] * (QUIET_POLLS - 1)
+    assert sum(row[-1].values()) < 15, "a full look"
     lead_client.close()
     site_client.close()
 
