@@ -107,6 +107,7 @@ def hooks(settings: Settings) -> Iterator[Check]:
         ("hook train", "train", own.train),
         ("hook evaluate", "evaluate", own.evaluate),
         ("hook leaves", "leaves", own.leaves),
+        ("hook admit", "admit", own.admit),
         ("client", None, own.client),
     ]
     if settings.is_lead:

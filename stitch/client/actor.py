@@ -119,7 +119,7 @@ class Actor:
         if self._hooks_sha256 is None:
             hooks = self.settings.hooks
             named = (hooks.train, hooks.aggregate, hooks.evaluate, hooks.leaves, hooks.client, hooks.strategy)
-            filters = (self.settings.privacy.pre_release, hooks.pre_aggregate)
+            filters = (self.settings.privacy.pre_release, hooks.pre_aggregate, hooks.admit)
             specs = [spec for spec in (*named, *filters) if spec]
             with contextlib.suppress(ConfigError):
                 self._hooks_sha256 = hooks_sha256(self.settings.root, specs)

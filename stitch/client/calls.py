@@ -10,7 +10,9 @@ from stitch.client.trail import Trail
 from stitch.config.settings import HookSpec, Settings
 from stitch.files import disk
 from stitch.hooks.call import HookCall, HookName
+from stitch.layout import PassRef
 from stitch.mirror import Stage
+from stitch.wire import Seal
 
 
 def train_config(settings: Settings, said: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -160,6 +162,46 @@ def diagnose_call(
         out_path=None,
         work_dir=stage.work_dir,
         log_path=Trail(settings.runs_dir).log(pass_id, "diagnose"),
+        timeout_s=_timeout(settings),
+        default_n_samples=0,
+    )
+
+
+def admit_call(
+    settings: Settings,
+    spec: HookSpec,
+    *,
+    seal: Seal,
+    ref: PassRef,
+    model: Path,
+    base: Path,
+    reason: Path,
+) -> HookCall:
+    """Look into a site's model before a round uses it.
+
+    Args:
+        settings: the lead's, or the site's own.
+        spec: the hook.
+        seal: the pass's.
+        ref: where the pass lies.
+        model: its model file.
+        base: the global that it was trained from.
+        reason: takes one line if the pass shall be left out; its folder is the scratch folder.
+    """
+    return HookCall(
+        hook="admit",
+        spec=spec,
+        root=settings.root,
+        required={"model_path": str(model), "base_path": str(base), "reason_path": str(reason)},
+        optional={
+            "site_id": ref.site,
+            "n_samples": seal.n_samples,
+            "pass_id": seal.pass_id,
+            "config": hook_config(settings),
+        },
+        out_path=None,
+        work_dir=reason.parent,
+        log_path=Trail(settings.runs_dir).log(seal.pass_id, "admit"),
         timeout_s=_timeout(settings),
         default_n_samples=0,
     )

@@ -12,6 +12,7 @@ from stitch.client.admission import require_fit
 from stitch.client.calls import train_call
 from stitch.client.commitment import commitment
 from stitch.client.ended import run_hook
+from stitch.client.inspection import require_admitted
 from stitch.client.outbox import Outbox
 from stitch.client.presence import Presence
 from stitch.client.releasing import release
@@ -249,6 +250,7 @@ class SiteVerbs(Presence):
             **self.model_fields(stage),
         )
         require_fit(self, seal, ref=stage.ref, started=started)
+        require_admitted(self, seal, ref=stage.ref, model=model, base=base.model)
         sealed = self.mirror.seal(stage, seal)
         self._stages.pop(stage.ref, None)
         return sealed

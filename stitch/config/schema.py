@@ -114,6 +114,7 @@ class HooksTable(_Table):
     evaluate: Hook | None = Field(default=None, description=_HOOK)
     diagnose: Hook | None = Field(default=None, description=_HOOK)
     pre_aggregate: Hook | None = Field(default=None, description=_HOOK)
+    admit: Hook | None = Field(default=None, description=_HOOK)
     leaves: Function | None = Field(
         default=None, description='"path/file.py:function" or "package.module:function"'
     )

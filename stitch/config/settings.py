@@ -102,6 +102,7 @@ class Hooks:
     evaluate: HookSpec | None = None
     diagnose: HookSpec | None = None
     pre_aggregate: HookSpec | None = None
+    admit: HookSpec | None = None
     leaves: str | None = None
     client: str | None = None
     strategy: str | None = None

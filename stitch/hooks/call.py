@@ -10,7 +10,7 @@ from typing import Literal
 from stitch.errors import Stopped
 
 HookName = Literal[
-    "train", "aggregate", "evaluate", "diagnose", "leaves", "pre_release", "release", "pre_aggregate"
+    "train", "aggregate", "evaluate", "diagnose", "leaves", "pre_release", "release", "pre_aggregate", "admit"
 ]
 
 HookSpec = str | tuple[str, ...]
@@ -30,7 +30,8 @@ class HookCall:
         optional: arguments passed only if the Python function accepts them (a `**kwargs` accepts
             all). A command gets both kinds as `STITCH_<NAME>` variables.
         out_path: the model file the hook must write, with the configured extension; None for
-            `evaluate` and `diagnose`, which write no model. Of `leaves`, where the SHA-256 of each leaf goes.
+            `evaluate`, `diagnose` and `admit`, which write no model. Of `leaves`, where the SHA-256 of
+            each leaf goes.
         work_dir: this run's own scratch folder (inside the staging folder, exists, empty).
         log_path: where stdout and stderr are teed to.
         timeout_s: seconds until the hook is ended; None for no limit.

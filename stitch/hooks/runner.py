@@ -43,12 +43,14 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
     "pre_release": ("model_path", "global_path", "out_path"),
     "pre_aggregate": ("model_path", "global_path", "out_path"),
     "release": ("model_path", "privacy"),
+    "admit": ("model_path", "base_path", "reason_path"),
 }
 OPTIONAL = (
     *("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir"),
     *("outer_path", "outer_out_path", "config_out_path", "site_id"),
     *("client_class", "strategy_class", "strategy_options", "train_config"),
 )
+ALSO: dict[HookName, tuple[str, ...]] = {"admit": ("n_samples",), "diagnose": ("site_dir",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +272,7 @@ def check_spec(root: Path, spec: HookSpec, *, hook: HookName | None = None, time
             spec=spec,
             root=root,
             required=dict.fromkeys(REQUIRED[hook]) if hook else {},
-            optional=dict.fromkeys(OPTIONAL),
+            optional=dict.fromkeys((*OPTIONAL, *(ALSO.get(hook, ()) if hook else ()))),
             out_path=None,
             work_dir=Path(folder),
             log_path=Path(folder) / "check.log",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 
-from stitch.errors import BadModel
+from stitch.errors import BadModel, ConfigError
 from stitch.learning.streaming import RANGE, ranges, sum_of_squares
-from stitch.learning.tensors import ModelReader
+from stitch.learning.tensors import ModelReader, open_model
 
 
 def unfit_model(
@@ -69,3 +70,42 @@ def _floating(model: ModelReader) -> Iterator[tuple[str, int, int]]:
         if spec.floating:
             for start, stop in ranges(spec.size, length=RANGE):
                 yield name, start, stop
+
+
+def admit(
+    *, model_path: Path, base_path: Path, reason_path: Path, config: Mapping[str, object] | None = None
+) -> dict[str, float]:
+    """The admit hook: `[hooks] admit = "stitch.learning.check:admit"`.
+
+    It writes the reason of `unfit_model` to `reason_path`, if there is one. `[config] max_norm` bounds the
+    norm of the change.
+
+    Args:
+        model_path: the site's model.
+        base_path: the global that it was trained from.
+        reason_path: where the reason goes.
+        config: the `[config]` table.
+
+    Returns:
+        Nothing to report: an empty map.
+
+    Raises:
+        BadModel: the base is not readable, which is no site's fault.
+        ConfigError: max_norm is no number above 0.
+    """
+    bound = (config or {}).get("max_norm")
+    if bound is not None and not (isinstance(bound, int | float) and bound > 0):
+        raise ConfigError(
+            "[config] max_norm is no number above 0", hint="Write max_norm = 10.0, for example."
+        )
+    with open_model(base_path) as base:
+        try:
+            with open_model(model_path) as model:
+                reason = unfit_model(
+                    model, base, n_samples=1, max_norm=None if bound is None else float(bound)
+                )
+        except BadModel as error:
+            reason = f"its model file cannot be used: {error}"
+    if reason:
+        reason_path.write_text(reason, encoding="utf-8")
+    return {}

@@ -8,11 +8,13 @@ from datetime import datetime
 
 from stitch.client import Client
 from stitch.client.admission import admit
+from stitch.client.inspection import unfit_model
 from stitch.client.watch import Ready
 from stitch.errors import (
     CommitmentMismatch,
     ConfigError,
     DiskError,
+    HookError,
     ProtocolError,
     QuorumNotReached,
     RoundError,
@@ -65,6 +67,7 @@ class Closing:
         self._aborts = 0
         self._aborted_round = -1
         self._waited = False  # whether this process has waited for any attempt yet
+        self._looked: dict[str, Reason | None] = {}  # what the admit hook said, by the hash of a seal
 
     def decide(self, now: Round) -> Turn | None:
         """Ask the policy; None once the round has a closed verdict.
@@ -195,10 +198,37 @@ class Closing:
             except StoreError as error:
                 self._not_ready(look, site, why=self._unknown(look, site, error=error))
                 continue
-            look.admitted += inputs
+            for fit in inputs:
+                reason = self._inspected(fit)
+                if reason is None:
+                    look.admitted.append(fit)
+                else:
+                    reasons[site] = reason
             if site in reasons:
                 excluded[sealed.ref] = reasons[site]
         return excluded
+
+    def _inspected(self, sealed: Sealed) -> Reason | None:
+        """What the admit hook says of a pass, asked once.
+
+        Raises:
+            HookError: the hook itself failed.
+        """
+        client, number = self._client, int(sealed.seal.base_pass or 0)
+        if client.settings.hooks.admit is None:
+            return None
+        if sealed.sha256 not in self._looked:
+            base = client.mirror.sealed(PassRef(number)) or client.require_global(number)
+            try:
+                self._looked[sealed.sha256] = unfit_model(
+                    client, sealed.seal, ref=sealed.ref, model=sealed.model, base=base.model
+                )
+            except HookError as error:
+                client.trail.last_error(
+                    error, pass_id=sealed.ref.number, phase="admitting", model_path=sealed.model
+                )
+                raise
+        return self._looked[sealed.sha256]
 
     def _unknown(self, look: _Look, site: str, *, error: StoreError) -> str:
         """Law 7: what happens to one lane is no reason to hold up the others, or to abort.

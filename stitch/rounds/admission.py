@@ -35,6 +35,7 @@ class Code(StrEnum):
     NOT_BOUND = "not_bound"
     COMMITMENT = "commitment"
     SIGNATURE = "signature"
+    MODEL = "model"
 
 
 class Reason(str):

@@ -32,7 +32,10 @@ HOSTS = ("this-machine", "other-machine")
 
 _ACTOR = Path(__file__).with_name("actor.py")
 _HOOKS = Path(__file__).with_name("project")
-_OWN = {"rush": (1.0, 100), "nu": (2.5, 60), "uc": (-0.75, 40)}
+_OWN = {
+    "rush": (1.0, 100), "nu": (2.5, 60), "uc": (-0.75, 40),
+    "emory": (4.0, 30), "ohsu": (0.5, 20), "umn": (-2.0, 50),
+}  # fmt: skip
 
 
 def until(met: Callable[[], object], what: str, *, within_s: float = WITHIN_S) -> None:
