@@ -41,7 +41,7 @@ def runner() -> ModuleType:
 
 def test_every_folder_is_an_example_with_its_results() -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__")
-    assert folders == NAMES == ["clif-demo", "gbm", "icu-numpy", "r-glm"]
+    assert folders == NAMES == ["clif-demo", "flower-client", "gbm", "icu-numpy", "r-glm"]
     for name in NAMES:
         readme = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
         assert f"examples/run.py {name}" in readme
