@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from stitch.cli.demo_plan import SITES, plan_of
+from stitch.cli.demo_policy import DemoPolicy
 from stitch.cli.demo_show import perform
 from stitch.cli.signals import StopSignals
 from stitch.views.render import console
@@ -28,9 +29,12 @@ def demo(
     project: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Federate this project's own hooks.")
     ] = None,
+    policy: Annotated[
+        DemoPolicy, typer.Option(help="When a round closes; buffered: without waiting for the slowest.")
+    ] = DemoPolicy.ALL_EXPECTED,
 ) -> None:
     """Federate made-up ICU patients of several sites, one process each. Re-run to continue."""
-    plan = plan_of(folder, project=project, sites=sites, passes=passes, store=store)
+    plan = plan_of(folder, project=project, sites=sites, passes=passes, store=store, policy=policy)
     with StopSignals(quiet=True) as signals:
         code = perform(plan, console(), stop=signals.stop)
     raise typer.Exit(signals.exit_code or code)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stitch.cli.demo_plan import OWN_STORE, RUN_ID, Plan
+from stitch.cli.demo_policy import DemoPolicy, set_policy
 from stitch.cli.scaffold import Pace, render_project
 from stitch.config.environment import STORE
 from stitch.errors import ConfigError
@@ -65,6 +66,8 @@ def _build_site(plan: Plan, site: str) -> None:
         with disk(home):
             _copy_project(plan, plan.project, home)
             _write_site_file(home, site)
+    if plan.policy is not DemoPolicy.ALL_EXPECTED:
+        set_policy(home / "stitch.toml", plan.policy, sites=len(plan.sites))
     _make_data(plan, site)
     _write_env(plan, site)
 

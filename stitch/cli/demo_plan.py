@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from stitch.cli.demo_policy import DemoPolicy
 from stitch.config.load import parse_stitch_file
 from stitch.config.text import read_text
 from stitch.errors import BadDocument, ConfigError
@@ -32,6 +33,7 @@ class Plan:
         passes: how many.
         store: the URL given on the command line; "" for the folder `store/` beside the projects.
         project: the project that is federated; None for the numpy template.
+        policy: when a round closes; by default as the project says.
     """
 
     folder: Path
@@ -39,6 +41,7 @@ class Plan:
     passes: int
     store: str = field(repr=False)
     project: Path | None
+    policy: DemoPolicy = DemoPolicy.ALL_EXPECTED
 
     @property
     def lead(self) -> str:
@@ -62,6 +65,7 @@ class Plan:
             "passes": self.passes,
             "store": str(parse_location(self.store)) if self.store else OWN_STORE,
             "project": str(self.project) if self.project else None,
+            "policy": self.policy.value,
         }
 
     def remember(self) -> None:
@@ -80,7 +84,7 @@ class Plan:
         if not self.built:
             self._check_free()
             return
-        before = _read(self.folder / MARK)
+        before = {"policy": DemoPolicy.ALL_EXPECTED.value} | _read(self.folder / MARK)
         now = self.remembered()
         differing = [name for name in now if name != "kind" and before.get(name) != now[name]]
         if differing:
@@ -104,7 +108,15 @@ class Plan:
             )
 
 
-def plan_of(folder: Path, *, project: Path | None, sites: int | None, passes: int, store: str) -> Plan:
+def plan_of(
+    folder: Path,
+    *,
+    project: Path | None,
+    sites: int | None,
+    passes: int,
+    store: str,
+    policy: DemoPolicy = DemoPolicy.ALL_EXPECTED,
+) -> Plan:
     """The demo that the command line asks for.
 
     Args:
@@ -113,14 +125,17 @@ def plan_of(folder: Path, *, project: Path | None, sites: int | None, passes: in
         sites: how many; None for 3, or for all of the project's.
         passes: how many.
         store: a URL; "" for a folder of the demo's own.
+        policy: when a round closes.
 
     Raises:
         ConfigError: the project, its roster or the store's URL cannot be used.
     """
     url = _absolute(store) if store else ""
     if project is not None:
-        return plan_of_project(folder, project, sites=sites, passes=passes, store=url)
-    return Plan(folder.absolute(), SITES[: sites or 3], passes, url, None)
+        made = plan_of_project(folder, project, sites=sites, passes=passes, store=url)
+    else:
+        made = Plan(folder.absolute(), SITES[: sites or 3], passes, url, None)
+    return replace(made, policy=policy)
 
 
 def _absolute(store: str) -> str:

@@ -9,6 +9,9 @@ import pytest
 
 from stitch.cli.demo_build import with_key
 from stitch.cli.demo_plan import Plan, plan_of
+from stitch.cli.demo_policy import DemoPolicy, set_policy
+from stitch.config.policy import policy_of
+from stitch.config.schema import PolicyTable
 from stitch.errors import ConfigError
 
 TOML = """# settings
@@ -45,6 +48,30 @@ def test_a_key_is_put_into_a_file_of_tables_alone() -> None:
         "num_passes": 3,
         "hooks": {"a": 1},
     }
+
+
+POLICIES = {
+    "its own": '[a]\nb = 1\n[policy]  # when\nrequire = "quorum"\nmin_participants = 2\n\n[hooks]\nc = 2\n',
+    "at the end": '[a]\nb = 1\n[hooks]\nc = 2\n[policy]\nrequire = "all_expected"',
+    "none": "[a]\nb = 1\n[hooks]\nc = 2\n",
+}
+
+
+@pytest.mark.parametrize("text", POLICIES.values(), ids=POLICIES)
+def test_the_policy_is_set_whatever_stood_there(tmp_path: Path, text: str) -> None:
+    (tmp_path / "stitch.toml").write_text(text, encoding="utf-8")
+    set_policy(tmp_path / "stitch.toml", DemoPolicy.BUFFERED, sites=3)
+    made = tomllib.loads((tmp_path / "stitch.toml").read_text(encoding="utf-8"))
+    policy = made.pop("policy")
+    assert made == {"a": {"b": 1}, "hooks": {"c": 2}}
+    assert policy_of(PolicyTable(**policy), sites=3, file="stitch.toml").buffer_size == 2
+
+
+def test_a_demo_of_another_policy_is_not_continued(tmp_path: Path) -> None:
+    plan(tmp_path).remember()
+    other = plan_of(tmp_path, project=None, sites=None, passes=5, store="", policy=DemoPolicy.BUFFERED)
+    with pytest.raises(ConfigError, match="begun with policy all_expected"):
+        other.check()
 
 
 def plan(folder: Path, *, project: Path | None = None, sites: int | None = None, store: str = "") -> Plan:

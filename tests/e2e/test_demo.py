@@ -269,6 +269,20 @@ def test_on_azure_blob_it_comes_to_the_same_model(demo: Demo, calm: Undisturbed,
     assert "already holds a run named demo" in text
 
 
+def test_buffered_rounds_come_to_a_model_and_its_record_is_proven(demo: Demo, azurite: Azurite) -> None:
+    """Which model depends on who was quick; that each was made as recorded does not."""
+    url = azurite.container_url(azurite.new_container())
+    code, text = demo.call("--policy", "buffered", "--store", url)
+    assert code == 0, text
+    assert "The final global scores" in text
+    said = _in_project(demo, "verify", "--rerun")
+    assert said.returncode == 0, said
+    assert said.stdout.count("rerun") == int(PASSES)
+    status = json.loads(_in_project(demo, "status", "--json").stdout)
+    closed_by = [item["global"]["policy"] for item in status["passes"] if item["pass_id"] > 0]
+    assert closed_by == ["buffered"] * int(PASSES)
+
+
 def test_a_projects_own_hooks_are_federated_on_its_own_data(demo: Demo, calm: Undisturbed) -> None:
     """The template's own project, changed and used: nothing of its site or its data goes along."""
     project = demo.here / "project"
@@ -300,12 +314,12 @@ def test_a_project_without_demo_data_is_refused_before_anything_is_made(
     assert not demo.folder.exists()
 
 
-def _in_project(calm: Undisturbed, *words: str) -> subprocess.CompletedProcess[str]:
+def _in_project(demo: Demo, *words: str) -> subprocess.CompletedProcess[str]:
     """What the demo's reader types in a site's folder."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("STITCH_")}
     return subprocess.run(
         [sys.executable, "-m", "stitch.cli", *words],
-        cwd=calm.demo.folder / "nu",
+        cwd=demo.folder / "nu",
         env=environ | {"COLUMNS": "80", "PYTHONPATH": str(REPO)},
         capture_output=True,
         encoding="utf-8",
@@ -315,7 +329,7 @@ def _in_project(calm: Undisturbed, *words: str) -> subprocess.CompletedProcess[s
 
 
 def test_the_finished_demo_is_proven_until_a_byte_is_flipped(calm: Undisturbed) -> None:
-    said = _in_project(calm, "verify", "--rerun")
+    said = _in_project(calm.demo, "verify", "--rerun")
     assert said.returncode == 0, said
     assert "run demo holds; DONE: completed" in said.stdout
     assert said.stdout.count("rerun") == int(PASSES)
@@ -323,7 +337,7 @@ def test_the_finished_demo_is_proven_until_a_byte_is_flipped(calm: Undisturbed) 
     whole = model.read_bytes()
     model.write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
     try:
-        said = _in_project(calm, "verify", "--rerun")
+        said = _in_project(calm.demo, "verify", "--rerun")
     finally:
         model.write_bytes(whole)
     assert said.returncode == 33
