@@ -72,7 +72,7 @@ def transform_inputs(
     stage: Stage,
     *,
     inputs: Iterable[Sealed],
-    base: Sealed,
+    bases: Path,
     run: Run,
 ) -> None:
     """Let the lead's pre_aggregate hook replace each input that was laid out for the aggregate hook.
@@ -83,7 +83,7 @@ def transform_inputs(
         settings: the lead's.
         stage: the aggregation's, with its inputs.
         inputs: the passes that were laid out.
-        base: the global that is replaced.
+        bases: the globals that the inputs were trained from: `pass_NNN/model.<ext>`.
         run: runs a hook.
 
     Raises:
@@ -95,7 +95,8 @@ def transform_inputs(
     for one in inputs:
         site = str(one.ref.site)
         model = stage.inputs_dir / site / layout.pass_name(one.ref.number) / one.model.name
-        call = pre_aggregate_call(settings, stage, spec=spec, model=model, base=base.model, site=site)
+        base = bases / layout.pass_name(one.ref.number - 1) / one.model.name
+        call = pre_aggregate_call(settings, stage, spec=spec, model=model, base=base, site=site)
         run(call)
         made = stage.work_dir / f"pre_aggregate{model.suffix}"
         with disk(model):

@@ -122,18 +122,19 @@ class Workbench:
             inputs = [self._pull(client, one, digest) for one, digest in recipe.inputs]
             stage = client.stage(ref)
             client.lay_inputs(stage, inputs)
+            laid = client.lay_bases(stage, [*bases, base])
             call = aggregate_call(
                 client.settings,
                 stage,
                 base=base.model,
-                bases=client.lay_bases(stage, [*bases, base]),
+                bases=laid,
                 pass_id=ref.number,
                 seed=round_seed(self._manifest.root_seed, ref.number),
                 n_samples=sum(one.seal.n_samples for one in inputs),
                 outer=outer_state(client, base),
             )
             run = partial(client.runner.run, stop=self._stop)
-            transform_inputs(client.settings, stage, inputs=inputs, base=base, run=run)
+            transform_inputs(client.settings, stage, inputs=inputs, bases=laid, run=run)
             result = client.runner.run(replace(call, log_path=recipe.log), stop=self._stop)
             carried = read_carried(call)
             ext = client.settings.hooks.model_ext

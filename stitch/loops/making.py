@@ -140,11 +140,12 @@ class Making:
         client.drop_stage(ref)
         stage = client.stage(ref)
         client.lay_inputs(stage, inputs)
+        bases = client.lay_bases(stage, self._bases_of(now, inputs))
         call = aggregate_call(
             client.settings,
             stage,
             base=base.model,
-            bases=client.lay_bases(stage, self._bases_of(now, inputs)),
+            bases=bases,
             pass_id=ref.number,
             seed=client.seed(ref.number),
             n_samples=sum(one.seal.n_samples for one in inputs),
@@ -154,7 +155,7 @@ class Making:
         client.journal.note(GLOBAL, "aggregate", text=f"round {ref.number}: {len(inputs)} inputs")
         try:
             run = partial(run_hook, client)
-            transform_inputs(client.settings, stage, inputs=inputs, base=now.base, run=run)
+            transform_inputs(client.settings, stage, inputs=inputs, bases=bases, run=run)
             made = self._reproduced(now, call, stage=stage)
         except (HookError, DiskError) as error:
             self.failed(error, stage, phase="aggregating")
