@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from stitch.cli import checks_project, checks_store
+from stitch.cli import checks_project, checks_signing, checks_store
 from stitch.cli.checks import Check, fail, ok
 from stitch.clock import Clock
 from stitch.config import load_settings, require_urls
@@ -43,6 +43,7 @@ def examine(
         lambda: checks_project.data_folder(settings),
         lambda: checks_project.hooks(settings),
         lambda: checks_project.pins(settings),
+        lambda: checks_signing.key(settings),
         lambda: checks_project.model_format(settings),
         lambda: checks_project.disk(settings),
         lambda: checks_project.place(root),
@@ -78,4 +79,5 @@ def _stores(settings: Settings, clock: Clock, lanes_of: LanesOf) -> Iterable[Che
         ticks, now = [], clock.now()  # why the store does not answer is said lane by lane below
     yield from checks_store.tokens(settings, now)
     yield from checks_store.reach(settings, lanes)
+    yield from checks_signing.listed(settings, lanes)
     yield from ticks

@@ -17,9 +17,13 @@ from stitch.client.workbench import Workbench
 from stitch.clock import SystemClock
 from stitch.config import Settings
 from stitch.errors import ConfigError, DigestMismatch, StitchError
+from stitch.store import parse_location
 from stitch.store.lanes import Lanes
 from stitch.views.proof import Proof, ProvenPass, closing_lines, passes_table, proof_json
 from stitch.views.words import plain
+
+_READERS = 4
+"""Inputs of one global that are hashed side by side across a network; as many models lie on the disk."""
 
 
 class Prover:
@@ -79,7 +83,11 @@ class Prover:
             manifest = record.chain.manifest.doc
             bench = Workbench(self._settings, lanes, manifest=manifest, stop=self._stop)
         logs = self._settings.runs_dir / "verify"
-        return Verification(record, only=only, bench=bench, logs=logs, proven=proven)
+        urls = (self._settings.urls.global_, self._settings.urls.site)
+        far = any(url and parse_location(url).kind == "azure" for url in urls)
+        return Verification(
+            record, only=only, bench=bench, logs=logs, proven=proven, readers=_READERS if far else 1
+        )
 
     def _run(self, work: Verification, *, quiet: bool) -> Proof:
         """In a terminal, say how far it is: hashing a whole study takes hours."""
@@ -97,9 +105,6 @@ class Prover:
         elif proof is not None:
             for line in closing_lines(proof):
                 self._out.print(line)
-            if self._settings.security.lead_key and self._settings.security.sign:
-                key = self._settings.security.lead_key
-                self._out.print(f"every sealed document is signed; the lead's key is {key[:12]}...")
 
 
 def _compare(proof: Proof, expect: str) -> None:

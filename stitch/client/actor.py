@@ -52,6 +52,7 @@ class Actor:
         self.mirror = setup.mirror or Mirror(settings.mirror_dir)
         self.config_sha256 = config_sha256(settings)
         self.readers = setup.readers
+        self.one_turn = setup.one_turn
         self._setup = setup
         self._stages: dict[PassRef, Stage] = {}
         self._hooks_sha256: str | None = None

@@ -41,7 +41,13 @@ class LeadVerbs(RecordVerbs):
         """The lead's look at the sites."""
         if self._watch is None or self._watch.lanes is not self.lanes:
             minutes, readers = self.settings.heartbeat_minutes, self.readers
-            self._watch = SiteWatch(self.lanes, self.clock, heartbeat_minutes=minutes, readers=readers)
+            self._watch = SiteWatch(
+                self.lanes,
+                self.clock,
+                heartbeat_minutes=minutes,
+                readers=readers,
+                seen=self.mirror.watched,
+            )
         return self._watch
 
     @property

@@ -51,6 +51,7 @@ class Setup:
         readers: how many lanes the lead looks at side by side.
         host: this machine's name, one half of who we are (law 10).
         take_over: claim lanes that somebody seems to hold.
+        one_turn: this process ends after a turn, and the next one goes on: a scheduler's.
         environ: the process environment, for reading `.env` anew.
     """
 
@@ -64,4 +65,5 @@ class Setup:
     readers: int = 8
     host: str = field(default_factory=platform.node)
     take_over: bool = False
+    one_turn: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

@@ -250,16 +250,33 @@ class Transcript:
         Raises:
             ProtocolError: one does not hold.
         """
-        count = 0
+        count, joins = 0, dict[int, Exhibit[Join]]()
         for key in self._list(layout.site_lane(site)):
             if key.what is What.JOIN:
-                self.require(layout.join(site, key.number), Join)
+                joins[key.number] = self.require(layout.join(site, key.number), Join)
             if key.what is not What.SEAL or key.ref is None or key.ref.seal in self.digests:
                 continue
             seal = self.require(key.ref.seal, Seal)
             self.hash_files(key.ref, seal.doc)
             count += 1
+        if joins:
+            self._check_join(joins[max(joins)], site)
         return count
+
+    def _check_join(self, newest: Exhibit[Join], site: str) -> None:
+        """Compare the settings that a site whose passes were used joined with, with the run's.
+
+        A site may join before the lead has begun, with settings that it then must correct: its newest join
+        counts. Of one that gave nothing it proves nothing.
+
+        Raises:
+            DigestMismatch: they differ.
+        """
+        gave = any(
+            one.site == site for seal in self.chain.globals if seal.doc.round for one in seal.doc.round.inputs
+        )
+        if gave and newest.doc.config_sha256 != self.chain.manifest.doc.config_sha256:
+            raise DigestMismatch(f"{newest.path}: joined with other settings than the run's")
 
     # -- bytes -----------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from stitch.client.transcript import Link, Transcript
 from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import PassRef
-from stitch.rounds.transcript import list_sha256
+from stitch.rounds.transcript import Exhibit, list_sha256
 from stitch.views.proof import Proof, ProvenPass
-from stitch.wire import Seal
+from stitch.wire import Input, Seal
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Verification:
         bench: makes every global again as well; None does not.
         logs: where the hook's logs go: `pass_NNN/aggregate.log`.
         proven: what held so far.
+        readers: how many inputs of one global are read side by side; each lies on this disk meanwhile.
         on_global: told of each global before its bytes are hashed, and of the last one's number.
     """
 
@@ -37,6 +39,7 @@ class Verification:
     bench: Workbench | None = None
     logs: Path = Path()
     proven: list[ProvenPass] = field(default_factory=list)
+    readers: int = 1
     on_global: Callable[[int, int], None] = lambda *_: None
 
     def run(self) -> Proof:
@@ -70,29 +73,20 @@ class Verification:
             others=others,
             unread=tuple(sorted(unread)),
             transcript_sha256=list_sha256(record.digests) if whole else None,
+            lead_key=record.signing.lead_key if record.signing else None,
         )
 
     def _prove(self, link: Link) -> ProvenPass:
         """One global: its own bytes, its inputs' seals and bytes, and its making."""
         record, said = self.transcript, link.record
         hashed = record.hash_files(PassRef(link.number), link.seal.doc)
-        refs: list[tuple[PassRef, str]] = []
-        seals: list[Seal] = []
-        unread = []
-        for wanted in said.inputs:
-            if not record.can_read(wanted.site):
-                unread.append(wanted.site)
-                continue
-            ref, seal = record.find(wanted, link)
-            record.chain.check_input(wanted, seal, number=link.number)
-            record.check_commitment(ref, seal)
-            seals.append(seal.doc)
-            hashed += record.hash_files(ref, seal.doc)
-            refs.append((ref, seal.sha256))
+        unread = [one.site for one in said.inputs if not record.can_read(one.site)]
+        found = self._inputs(link, [one for one in said.inputs if one.site not in unread])
+        refs = [(ref, seal.sha256) for ref, seal, _ in found]
         if not unread:
-            check_train_means(link, seals)
+            check_train_means(link, [seal.doc for _, seal, _ in found])
         check_evaluated(link, record)
-        hashed += self._late(link)
+        hashed += sum(count for _, _, count in found) + self._late(link)
         if self.bench is not None and link.number:
             if unread:
                 hidden = ", ".join(unread)
@@ -114,6 +108,30 @@ class Verification:
             hashed=hashed,
             rerun=self.bench is not None and link.number > 0,
         )
+
+    def _inputs(self, link: Link, wanted: Sequence[Input]) -> list[tuple[PassRef, Exhibit[Seal], int]]:
+        """Each input's place, its seal, and how many bytes were hashed; across a network side by side.
+
+        Raises:
+            ProtocolError: the first, in the order of the record, that does not hold.
+        """
+        workers = min(self.readers, len(wanted))
+        if workers < 2:
+            return [self._input(link, one) for one in wanted]
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            jobs = [pool.submit(self._input, link, one) for one in wanted]
+            try:
+                return [job.result() for job in jobs]
+            finally:
+                for job in jobs:
+                    job.cancel()  # after a failure nothing more is begun
+
+    def _input(self, link: Link, wanted: Input) -> tuple[PassRef, Exhibit[Seal], int]:
+        record = self.transcript
+        ref, seal = record.find(wanted, link)
+        record.chain.check_input(wanted, seal, number=link.number)
+        record.check_commitment(ref, seal)
+        return ref, seal, record.hash_files(ref, seal.doc)
 
     def _late(self, link: Link) -> int:
         """Passes that came after their round closed: recorded, so they must be what was recorded."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeVar
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
 
 from stitch import layout
 from stitch.clock import Clock
@@ -20,6 +20,14 @@ from stitch.views.site_state import Progress, site_state
 from stitch.views.status import Beat
 
 A = TypeVar("A")
+
+
+class Seen(Protocol):
+    """See `Mirror.watched`."""
+
+    def __call__(self, lane: str, mark: str, *, now: float, ticks: float) -> float:
+        """Seconds since this machine first saw the mark there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +60,16 @@ class SiteWatch:
         clock: this machine's monotonic clock.
         heartbeat_minutes: the beat that sites keep.
         readers: how many lanes are looked at side by side; 1: one after the other, without threads.
+        seen: since when this machine knows of something, in seconds: `Mirror.watched`, which outlives us.
     """
 
-    def __init__(self, lanes: Lanes, clock: Clock, *, heartbeat_minutes: float, readers: int) -> None:
+    def __init__(
+        self, lanes: Lanes, clock: Clock, *, heartbeat_minutes: float, readers: int, seen: Seen
+    ) -> None:
         self.lanes = lanes
         self._clock = clock
         self._readers = readers
+        self._seen = seen
         self._limit = LATE * heartbeat_minutes * 60
         self._every = min(60.0, heartbeat_minutes * 30)
         self._round: Attempt | None = None
@@ -103,7 +115,7 @@ class SiteWatch:
     def started(self, expected: Iterable[str], *, ready: Ready) -> Mapping[str, datetime]:
         """Who has started or sealed, and since when by the store's clock.
 
-        Where a lane's store has no clock, since this process saw it (law 6).
+        Where a lane's store has no clock, since this machine saw it (law 6).
         """
         self._look(sorted(expected), ready)
         self._ask_when(ready)
@@ -182,7 +194,21 @@ class SiteWatch:
         if self.lanes.traits(layout.site_lane(site)).server_time:
             return entry.modified
         # Law 6: it bears the hour of the site's own machine. One that runs ahead must move no deadline.
-        return min(entry.modified, self.lanes.now(layout.GLOBAL))
+        if entry.modified <= self.lanes.now(layout.GLOBAL):
+            return entry.modified
+        return self._first_seen(site, "sealed")
+
+    def _first_seen(self, site: str, what: str) -> datetime:
+        """When this machine first saw a site's sign of the pass; also when another process of it did.
+
+        A lead whose turns are started by a scheduler would else see everything for the first time, and
+        move the deadline with each turn.
+        """
+        pass_id = self._round.pass_id if self._round else 0
+        now = self.lanes.now(layout.GLOBAL)
+        lane, ticks = f"{layout.site_lane(site)}/{what}", self._clock.monotonic()
+        age = self._seen(lane, f"pass {pass_id}", now=self._clock.now().timestamp(), ticks=ticks)
+        return now - timedelta(seconds=age)
 
     def _word(self, site: str) -> str:
         lane = layout.site_lane(site)
@@ -217,11 +243,11 @@ class SiteWatch:
         return max((number for number in begun if there < number <= wanted), default=wanted)
 
     def _note_start(self, site: str, modified: datetime) -> None:
-        """The first start of the pass counts; without the store's time, the moment it was seen."""
+        """The first start of the pass counts; without the store's time, the moment this machine saw it."""
         if self.lanes.traits(layout.site_lane(site)).server_time:
             self._started[site] = min(modified, self._started.get(site, modified))
         else:
-            self._started.setdefault(site, self.lanes.now(layout.GLOBAL))
+            self._started.setdefault(site, self._first_seen(site, "started"))
 
     def _beat(self, lane: str, etag: str, modified: datetime) -> Beat:
         if self.lanes.traits(lane).server_time:

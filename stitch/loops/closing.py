@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from stitch import layout
 from stitch.client import Client
 from stitch.client.admission import admit
 from stitch.client.inspection import unfit_model
@@ -36,6 +37,7 @@ from stitch.rounds import (
     close_policy,
     derive,
 )
+from stitch.wire import Verdict
 
 BELOW_QUORUM = "quorum_not_reached"
 MISMATCH = "commitment_mismatch"
@@ -293,14 +295,30 @@ class Closing:
         if stored.doc.verdict != "aborted":
             return Turn("acted", "the attempt was closed meanwhile", now.number)
         now.machine.to(RoundState.ABORTED)
-        # Law 7: what had run out before this process looked at it is none of its own attempts.
-        before = self._aborts if self._aborted_round == now.number else 0
-        self._aborts = before + 1 if self._waited else before
-        self._aborted_round, self._waited = now.number, True
+        self._count(now)
         client.publish_orchestration(now.view())
         if self._aborts > client.settings.policy.retry_budget:
             raise QuorumNotReached(
-                f"round {now.number}: {decision.why}; given up after {self._aborts} attempts",
+                f"round {now.number}: {decision.why}; given up after {self._aborts} "
+                f"attempt{'s' if self._aborts > 1 else ''}",
                 hint=self._way_out(len(now.expected)),
             )
         return Turn("acted", f"round {now.number}: attempt {now.attempt.attempt} was given up", now.number)
+
+    def _count(self, now: Round) -> None:
+        """Count the attempt that was given up just now.
+
+        Law 7: what had run out before this process looked at it is none of its own attempts. Where each
+        turn is a process of its own, those of the turns before count as well: the files name them.
+        """
+        if self._client.one_turn:
+            codes = [self._code(now, attempt) for attempt in range(now.attempt.attempt + 1)]
+            self._aborts = codes.count(BELOW_QUORUM)
+            return
+        before = self._aborts if self._aborted_round == now.number else 0
+        self._aborts = before + 1 if self._waited else before
+        self._aborted_round, self._waited = now.number, True
+
+    def _code(self, now: Round, attempt: int) -> str | None:
+        verdict = self._client.documents.read(layout.verdict(now.number, attempt), Verdict)
+        return verdict.doc.code if verdict else None

@@ -89,7 +89,7 @@ def step(settings: Settings, *, stop: threading.Event, listeners: Sequence[Liste
         Stopped: `stop` was set.
     """
     require_hooks(settings)
-    client = Client(settings, Setup(stop=stop, listeners=listeners))
+    client = Client(settings, Setup(stop=stop, listeners=listeners, one_turn=True))
     try:
         warn_of_tokens(client, TokenWatch(client.clock))
         turns = [loop.step() for loop in loops_of(client)]

@@ -163,10 +163,18 @@ class Federation:
         )
         return replace(usual, **self.changes)
 
-    def start(self, site: str, host: str = "", *, take_over: bool = False) -> Process:
+    def start(self, site: str, host: str = "", *, take_over: bool = False, one_turn: bool = False) -> Process:
         """Start a process of a site, by default on its own machine."""
-        process = Process(self, self.settings(site, host), host=host or site, take_over=take_over)
+        settings = self.settings(site, host)
+        process = Process(self, settings, host=host or site, take_over=take_over, one_turn=one_turn)
         self.processes.append(process)
+        return process
+
+    def scheduled(self, site: str) -> Process:
+        """What a scheduler starts: a process that takes one turn of each loop, and has ended."""
+        process = self.start(site, one_turn=True)
+        process.turns()
+        process.interrupt()
         return process
 
     def alive(self, site: str = "") -> list[Process]:

@@ -68,6 +68,7 @@ class Process:
         settings: its site's.
         host: its machine.
         take_over: as `run --take-over`.
+        one_turn: as `step`.
 
     Attributes:
         alive: whether it runs.
@@ -78,7 +79,13 @@ class Process:
     """
 
     def __init__(
-        self, federation: Federation, settings: Settings, *, host: str, take_over: bool = False
+        self,
+        federation: Federation,
+        settings: Settings,
+        *,
+        host: str,
+        take_over: bool = False,
+        one_turn: bool = False,
     ) -> None:
         self.federation = federation
         self.site = settings.site
@@ -108,6 +115,7 @@ class Process:
                 readers=1,
                 host=host,
                 take_over=take_over,
+                one_turn=one_turn,
             ),
         )
         self.loops: dict[str, Local | Lead] = {loop.name: loop for loop in loops_of(self.client)}

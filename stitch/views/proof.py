@@ -54,6 +54,7 @@ class Proof:
         others: sealed site passes that no global used; hashed as well.
         unread: sites whose lane cannot be read from here.
         transcript_sha256: hash of the list of all sealed files and their hashes; None if not all were read.
+        lead_key: fingerprint of the key that the lead signed with; None in a run that does not sign.
     """
 
     run_id: str
@@ -63,6 +64,7 @@ class Proof:
     others: int
     unread: tuple[str, ...]
     transcript_sha256: str | None
+    lead_key: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -93,6 +95,8 @@ def closing_lines(proof: Proof) -> Iterator[str]:
     ended = "there is no end marker yet" if proof.finished is None else f"DONE: {plain(proof.finished)}"
     what = f"run {proof.run_id}" if proof.only is None else f"global {proof.only} of run {proof.run_id}"
     yield f"{what} holds; {ended}"
+    if proof.lead_key is not None:
+        yield f"every sealed document is signed; the lead's key is {proof.lead_key[:12]}..."
     if proof.transcript_sha256 is not None:
         yield "SHA-256 of all sealed files, to be noted elsewhere for --expect:"
         yield proof.transcript_sha256
@@ -112,6 +116,7 @@ def proof_json(
         "others": proof.others if proof else None,
         "unread": list(proof.unread) if proof else None,
         "transcript_sha256": proof.transcript_sha256 if proof else None,
+        "lead_key": proof.lead_key if proof else None,
         "error": None if error is None else _error(error),
     }
     return json.dumps(found, indent=2, ensure_ascii=True) + "\n"

@@ -126,6 +126,8 @@ def test_a_signed_run_ends_is_proven_and_shows_its_signers(federation: Federatio
     said = federation.lead.call("verify")
     assert (said.code, said.err) == (0, ""), said
     assert f"the lead's key is {fingerprint(federation.lead)[:12]}" in said.out
+    proof = json.loads(federation.lead.call("verify", "--json").out)
+    assert proof["lead_key"] == fingerprint(federation.lead)
     lines = json.loads(federation.lead.call("audit", "--json").out)["lines"]
     signers = {line["path"]: line["signer"] for line in lines}
     assert signers["global/pass_001/metrics.json"] == fingerprint(federation.lead)

@@ -33,7 +33,7 @@ def test_turns_alone_bring_a_federation_to_its_end(federation: Federation) -> No
     codes: list[int] = []
     for _ in range(20):
         for site in (federation.lead, federation.nu):
-            said = step(site)
+            said = site.process("step", "--exit-code")
             assert said.code in (0, WAITING, DONE), said
             codes.append(said.code)
         if codes[-2:] == [DONE, DONE]:

@@ -126,7 +126,12 @@ def meeting(verb: str, sites: int) -> Callable[[str, str], None]:
 def watch(before: Callable[[str, str], None], *, readers: int = 8) -> SiteWatch:
     line = Line(MemoryStore(), before)
     lanes = Lanes("trial", {f"sites/{site}": line for site in SITES}, {})
-    return SiteWatch(lanes, FakeClock(), heartbeat_minutes=2.0, readers=readers)
+    return SiteWatch(lanes, FakeClock(), heartbeat_minutes=2.0, readers=readers, seen=never)
+
+
+def never(lane: str, mark: str, *, now: float, ticks: float) -> float:
+    """Nothing was seen before."""
+    return 0.0
 
 
 def test_a_heartbeat_alone_is_a_probe_and_a_join_is_somebody(look: Look) -> None:

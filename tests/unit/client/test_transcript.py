@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,96 @@ def test_it_ends_when_it_is_asked_to(run: Path) -> None:
     stop.set()
     with pytest.raises(Stopped):
         Verification(record).run()
+
+
+# -- what a site joined with -----------------------------------------------------------------------
+
+
+def joined(run: Path, site: str, number: int, **changed: Any) -> None:
+    folder = run / "sites" / site / "join"
+    write(folder / f"{number:04d}.json", read(folder / "0001.json") | changed)
+
+
+def test_a_site_that_gave_passes_and_joined_with_other_settings_is_named(run: Path) -> None:
+    joined(run, "nu", 2, config_sha256="0" * 64)
+    with pytest.raises(DigestMismatch, match=r"sites/nu/join/0002\.json: joined with other settings") as said:
+        prove(run)
+    assert said.value.hint == "No global used it: every global of the run holds."
+
+
+def test_a_join_with_settings_that_were_corrected_since_proves_nothing_against_a_site(run: Path) -> None:
+    """A site may join before the lead has begun; then it is told what differs, and joins again."""
+    joined(run, "nu", 2)
+    joined(run, "nu", 1, config_sha256="0" * 64)
+    assert prove(run).complete
+
+
+def test_a_site_that_gave_nothing_may_have_joined_with_anything(run: Path) -> None:
+    path = run / layout.roster(1)
+    roster = read(path)
+    roster["sites"].append({"site": "mayo", "state": "paused"})
+    source = read(run / "sites/nu/join/0001.json")
+    (run / "sites/mayo/join").mkdir(parents=True)
+    write(run / "sites/mayo/join/0001.json", source | {"site": "mayo", "config_sha256": "0" * 64})
+    write(path, roster)
+    assert prove(run, *SITES, "mayo").complete
+
+
+# -- side by side ----------------------------------------------------------------------------------
+
+
+class Line:
+    """A store across a network, as far as its users notice: tells how many pulls are under way."""
+
+    def __init__(self, inner: FolderStore, *, meet: int = 0) -> None:
+        self._inner = inner
+        self._lock = threading.Lock()
+        self._meet = threading.Barrier(meet) if meet else None
+        self.now_pulling = self.most = 0
+        self.pulled: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def pull(self, key: str, to: Path, **more: Any) -> Any:
+        model = "/model." in key and "/sites/" in key
+        with self._lock:
+            self.pulled.append(key)
+            self.now_pulling += model
+            self.most = max(self.most, self.now_pulling)
+        try:
+            if model and self._meet is not None and "pass_001" in key:
+                self._meet.wait(30)  # alone it would wait for the others in vain
+            return self._inner.pull(key, to, **more)
+        finally:
+            with self._lock:
+                self.now_pulling -= model
+
+
+def over(run: Path, line: Line, *, readers: int) -> Verification:
+    found = lanes(run)
+    found = replace(found, stores=dict.fromkeys(found.stores, line))
+    return Verification(Transcript(found), readers=readers)
+
+
+def test_across_a_network_the_inputs_of_a_global_are_read_side_by_side_with_the_same_outcome(
+    run: Path,
+) -> None:
+    alone, together = Line(FolderStore(run.parent)), Line(FolderStore(run.parent), meet=3)
+    assert over(run, alone, readers=1).run() == over(run, together, readers=3).run()
+    assert (alone.most, together.most) == (1, 3)
+
+
+def test_no_more_inputs_lie_on_the_disk_than_there_are_readers(run: Path) -> None:
+    line = Line(FolderStore(run.parent))
+    over(run, line, readers=2).run()
+    assert line.most <= 2
+
+
+@pytest.mark.parametrize("readers", [1, 3])
+def test_of_several_that_do_not_hold_the_first_is_named(run: Path, readers: int) -> None:
+    for site in ("uchicago", "rush"):
+        (model,) = (run / "sites" / site / "pass_001").glob("model.*")
+        model.write_bytes(bytes(model.stat().st_size))
+    with pytest.raises(DigestMismatch, match=r"sites/rush/pass_001/model\."):
+        over(run, Line(FolderStore(run.parent)), readers=readers).run()

@@ -110,6 +110,9 @@ def test_the_last_lines_say_for_what_they_stand() -> None:
         "NOT checked, since no store is configured for them: uchicago",
         "global 1 of run icu holds; DONE: completed",
     ]
+    signed = Proof("icu", None, PASSES, None, 0, (), "d" * 64, lead_key="e" * 64)
+    assert "every sealed document is signed; the lead's key is eeeeeeeeeeee..." in list(closing_lines(signed))
+    assert json.loads(proof_json("icu", PASSES, proof=signed, error=None))["lead_key"] == "e" * 64
 
 
 def test_an_audit_shows_foreign_text_as_ascii_and_one_line() -> None:
