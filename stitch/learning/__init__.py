@@ -16,6 +16,7 @@ from stitch.learning.aggregation import aggregate
 from stitch.learning.check import unfit_model
 from stitch.learning.client import NumPyClient
 from stitch.learning.specs import Spec
+from stitch.learning.strategies.bagging import BoosterBagging
 from stitch.learning.strategies.diloco import DiLoCo
 from stitch.learning.strategies.fedadagrad import FedAdagrad
 from stitch.learning.strategies.fedadam import FedAdam
@@ -31,6 +32,7 @@ from stitch.learning.strategy import FitResult, NDArrays, Round, Strategy
 from stitch.learning.tensors import ModelReader, ModelWriter, open_model, read_model, write_model
 
 __all__ = [
+    "BoosterBagging",
     "DiLoCo",
     "FedAdagrad",
     "FedAdam",

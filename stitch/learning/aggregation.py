@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stitch.errors import BadModel, RoundError
-from stitch.learning.check import unfit_model, unfit_shape
+from stitch.learning.check import unfit_model
 from stitch.learning.strategy import FitResult, Round, Strategy, mean_metrics
 from stitch.learning.streaming import NotFinite
 
@@ -64,7 +64,7 @@ def aggregate(  # noqa: PLR0913  what a hook is given, by keyword
             outer_out_path=None if outer_out_path is None else Path(outer_out_path),
             seed=round_seed,
         ) as round_:
-            excluded |= _unfit(round_, max_norm=max_norm)
+            excluded |= _unfit(round_, strategy=strategy, max_norm=max_norm)
             round_.results = [one for one in round_.results if one.site not in excluded]
             if not round_.results:
                 raise RoundError(f"no pass can be counted: {_told(excluded) or 'there is none'}")
@@ -117,15 +117,14 @@ def _result(
     )
 
 
-def _unfit(round_: Round, *, max_norm: float | None) -> dict[str, str]:
-    """Who is left out, and why. Whether values are finite shows on the way, without reading them twice."""
+def _unfit(round_: Round, *, strategy: Strategy, max_norm: float | None) -> dict[str, str]:
+    """Who is left out, and why."""
     found = {}
-    previous = round_.previous
+    strategy.check_global(round_)  # outside of what follows: it is no site's fault
     for one in round_.results:
         try:
-            if max_norm is None:
-                reason = unfit_shape(one.parameters, previous, n_samples=one.n_samples)
-            else:
+            reason = strategy.unfit(one, round_)
+            if max_norm is not None and not reason:
                 reason = unfit_model(one.parameters, one.base, n_samples=one.n_samples, max_norm=max_norm)
         except BadModel as error:
             reason = str(error)

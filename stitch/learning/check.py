@@ -9,8 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from stitch.errors import BadModel, ConfigError
+from stitch.learning.forests import unfit_booster
+from stitch.learning.shapes import unfit_shape
 from stitch.learning.streaming import RANGE, ranges, sum_of_squares
 from stitch.learning.tensors import ModelReader, open_model
+
+_TREES = (".txt", ".json")
 
 
 def unfit_model(
@@ -28,22 +32,6 @@ def unfit_model(
         max_norm: the largest Euclidean norm of the change over all floating-point tensors, if any.
     """
     return unfit_shape(model, base, n_samples=n_samples) or _unfit_values(model, base, max_norm=max_norm)
-
-
-def unfit_shape(model: ModelReader, base: ModelReader, *, n_samples: int) -> str:
-    """The part of `unfit_model` that reads no data."""
-    if n_samples == 0:
-        return "zero samples"
-    missing = [name for name in base.names if name not in model.specs]
-    if missing:
-        return f"it has no tensor {missing[0][:60]!a}"
-    added = [name for name in model.names if name not in base.specs]
-    if added:
-        return f"it has a tensor {added[0][:60]!a}, which the global lacks"
-    for name in base.names:
-        if model.spec(name) != base.spec(name):
-            return f"its {name[:60]!a} is {model.spec(name)}, the global's {base.spec(name)}"
-    return ""
 
 
 def _unfit_values(model: ModelReader, base: ModelReader, *, max_norm: float | None) -> str:
@@ -77,8 +65,8 @@ def admit(
 ) -> dict[str, float]:
     """The admit hook: `[hooks] admit = "stitch.learning.check:admit"`.
 
-    It writes the reason of `unfit_model` to `reason_path`, if there is one. `[config] max_norm` bounds the
-    norm of the change.
+    It writes the reason of `unfit_model` to `reason_path`, if there is one; of boosted trees (`.txt`,
+    `.json`) that of `unfit_booster`. `[config] max_norm` bounds the norm of the change of tensors.
 
     Args:
         model_path: the site's model.
@@ -98,6 +86,8 @@ def admit(
         raise ConfigError(
             "[config] max_norm is no number above 0", hint="Write max_norm = 10.0, for example."
         )
+    if model_path.suffix in _TREES:
+        return _said(unfit_booster(model_path, base_path), reason_path)
     with open_model(base_path) as base:
         try:
             with open_model(model_path) as model:
@@ -106,6 +96,10 @@ def admit(
                 )
         except BadModel as error:
             reason = f"its model file cannot be used: {error}"
+    return _said(reason, reason_path)
+
+
+def _said(reason: str, path: Path) -> dict[str, float]:
     if reason:
-        reason_path.write_text(reason, encoding="utf-8")
+        path.write_text(reason, encoding="utf-8")
     return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -62,8 +63,12 @@ class RawTensor(StoredTensor):
         """See `StoredTensor.read_range`."""
         if self._fortran:
             return self._gathered(start, stop)
-        self._file.seek(self._offset + start * self._stored.itemsize)
-        return filled(self._file, stop - start, stored=self._stored)
+        at, length = self._offset + start * self._stored.itemsize, (stop - start) * self._stored.itemsize
+        self._file.seek(at)
+        values = filled(self._file, stop - start, stored=self._stored)
+        if hasattr(os, "posix_fadvise"):  # the disk reads what comes next while this is computed with
+            os.posix_fadvise(self._file.fileno(), at + length, length, os.POSIX_FADV_WILLNEED)
+        return values
 
     def _gathered(self, start: int, stop: int) -> Array:
         """Whole rows of the first axis around the range, brought into C order."""

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from stitch.errors import BadModel
+from stitch.learning.shapes import unfit_shape
 from stitch.learning.specs import Array, Spec
 from stitch.learning.tensors import ModelReader, ModelWriter, open_model
 
@@ -178,6 +179,22 @@ class Strategy(ABC):
             raise ValueError("no site evaluated on a single sample")
         loss = weighted_mean([(value, count) for value, count, _ in results])
         return loss, mean_metrics([(metrics, count) for _, count, metrics in results])
+
+    def check_global(self, round_: Round, /) -> None:
+        """Open the global being replaced, before any site's pass is judged by it.
+
+        Raises:
+            BadModel: it is not readable.
+        """
+        assert round_.previous.names is not None  # noqa: S101  opening it is the check
+
+    def unfit(self, result: FitResult, round_: Round, /) -> str:
+        """Why a site's pass cannot be counted, before `aggregate` is called; "" if it can.
+
+        This default wants samples and the tensors of the global. Whether they are finite shows on the way:
+        then `aggregate` raises `NotFinite`, and is called again without that site.
+        """
+        return unfit_shape(result.parameters, round_.previous, n_samples=result.n_samples)
 
     def aggregate(self, round_: Round, /) -> dict[str, float]:
         """Make the new global's file, and the new state's if there is one. This is what STITCH calls.

@@ -123,7 +123,8 @@ def weighted_sum(terms: Iterable[tuple[float, Array]], *, size: int) -> Floats:
     total = np.zeros(size)
     scaled = np.empty(size)
     for weight, values in terms:
-        np.multiply(values, weight, out=scaled, dtype=np.float64)
+        np.copyto(scaled, values)  # casting within the product takes longer
+        np.multiply(scaled, weight, out=scaled)
         np.add(total, scaled, out=total)
     return total
 

@@ -35,13 +35,8 @@ class Folders:
         seal = {"n_samples": said.get("n_samples", 1), "metrics": said.get("metrics", {})}
         (folder / "metrics.json").write_text(json.dumps(seal), encoding="utf-8")
         staleness = said.get("staleness", 0)
-        note = {
-            "site": site,
-            "base_pass": 2 - staleness,
-            "staleness": staleness,
-            "weight": said.get("weight", 1.0),
-        }
-        (folder / "round.json").write_text(json.dumps(note), encoding="utf-8")
+        note = note_of(site, staleness=staleness, weight=said.get("weight", 1.0))
+        (folder / "round.json").write_text(note, encoding="utf-8")
         if "base" in said:
             base = self.root / "bases" / f"pass_{2 - staleness:03d}"
             base.mkdir(parents=True, exist_ok=True)
@@ -70,6 +65,11 @@ class Folders:
         """What NumPy reads of the new global."""
         with np.load(self.out, allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
+
+
+def note_of(site: str, *, staleness: int = 0, weight: float = 1.0) -> str:
+    """What round 3 says of an input, as docs/hooks.md has it."""
+    return json.dumps({"site": site, "base_pass": 2 - staleness, "staleness": staleness, "weight": weight})
 
 
 def exact(array: NDArray[Any]) -> list[Fraction]:
