@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from stitch import layout
-from stitch.client.scores import ScoreVerbs
+from stitch.client.judging import JudgingVerbs
 from stitch.config.settings import Policy
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL, PassRef
@@ -69,7 +69,7 @@ class LeadView:
         return 0 if self.base is None else self.base + 1
 
 
-class RecordVerbs(ScoreVerbs):
+class RecordVerbs(JudgingVerbs):
     """What the lead writes down; every document is created once, orchestration alone is replaced."""
 
     _orchestration: Stored[Orchestration] | None = None  # as we last saw it in the store
@@ -140,7 +140,7 @@ class RecordVerbs(ScoreVerbs):
         config: Mapping[str, Scalar] | None = None,
     ) -> RoundRecord:
         """The record of a round that closed, chained to the previous global's seal."""
-        return RoundRecord(
+        record = RoundRecord(
             policy=self.settings.policy.require,
             attempt=verdict.doc.attempt,
             roster=verdict.doc.roster,
@@ -153,8 +153,8 @@ class RecordVerbs(ScoreVerbs):
             should_stop=should_stop,
             config=dict(config or {}),
             train_means=weighted_means([(one.seal.n_samples, one.seal.metrics) for one in inputs]),
-            evaluated=self.evaluated(base),
         )
+        return self.judged(record, base)
 
     def close_attempt(
         self, round_: Attempt, roster: Roster, *, inputs: Sequence[Sealed], excluded: Mapping[str, str]
@@ -250,6 +250,7 @@ class RecordVerbs(ScoreVerbs):
             deadline=view.deadline,
             final_pass=done.final_pass if done else None,
             reason=done.reason if done else None,
+            best=self.published_best(done.final_pass if done else view.base),
             created_at=self.clock.now(),
         )
         if there is None or not doc.agrees(there.doc):

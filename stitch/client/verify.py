@@ -162,10 +162,11 @@ class Verification:
             )
         if dict(made.config) != seal.next_config:
             raise ProtocolError(f"global {number} made again has another config than its seal")
-        if (result.n_samples, result.should_stop) != (seal.n_samples, link.record.should_stop):
+        stop = result.should_stop or self.transcript.chain.used_up(link.record, number)
+        if (result.n_samples, stop) != (seal.n_samples, link.record.should_stop):
             raise ProtocolError(
                 f"global {number} made again says n_samples {result.n_samples}, should_stop "
-                f"{result.should_stop}; its seal says {seal.n_samples}, {link.record.should_stop}"
+                f"{stop}; its seal says {seal.n_samples}, {link.record.should_stop}"
             )
 
     def _others(self) -> int:

@@ -17,8 +17,8 @@ def config_facts(settings: Settings) -> dict[str, object]:
     """The settings that must be equal at every actor, as JSON values.
 
     Polling, paths, proxies, roster and stores are left out: they differ or change within a run.
-    `train`, `strategy`, `pins`, `integrity`, `security` and `privacy` are there only when something
-    stands in them.
+    `train`, `strategy`, `evaluation`, `pins`, `integrity`, `security` and `privacy` are there only when
+    something stands in them.
     """
     facts: dict[str, object] = {
         "run_id": settings.run_id,
@@ -32,6 +32,8 @@ def config_facts(settings: Settings) -> dict[str, object]:
         facts["train"] = {"config": dict(settings.train_config)}
     if settings.hooks.strategy is not None:
         facts["strategy"] = {"name": settings.hooks.strategy, "options": dict(settings.strategy_options)}
+    if settings.evaluation.facts:
+        facts["evaluation"] = settings.evaluation.facts
     if settings.pins:
         facts["pins"] = {
             name: {"sha256": pin.sha256, "when": pin.when} for name, pin in settings.pins.items()

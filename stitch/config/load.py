@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from stitch.config import names
 from stitch.config.bridge import hooks_of
 from stitch.config.environment import reload_environ, store_urls
+from stitch.config.evaluation import evaluation_of
 from stitch.config.explain import explain, nearest
 from stitch.config.pins import read_pins
 from stitch.config.policy import policy_of
@@ -21,7 +22,6 @@ from stitch.config.schema import StitchFile
 from stitch.config.secrets import refuse_tokens
 from stitch.config.settings import (
     Egress,
-    Evaluation,
     Hooks,
     HookSpec,
     Integrity,
@@ -66,6 +66,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
     me = names.site_id(site if site is not None else needed(file, "site_name"), where=where)
     me = _member(me, sites, where=where)
     merged = reload_environ(root, environ)
+    hooks = private_hooks(_hooks(toml), toml.privacy)
     return Settings(
         root=root,
         run_id=names.run_id(toml.run_id, where=f"{FILE}: run_id"),
@@ -77,8 +78,8 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         output_dir=_path(root, file.known.get("output_directory") or "output"),
         policy=policy_of(toml.policy, sites=len(sites), file=FILE),
         transfer=Transfer(**toml.transfer.model_dump(exclude_unset=True)),
-        hooks=private_hooks(_hooks(toml), toml.privacy),
-        evaluation=Evaluation(**toml.evaluation.model_dump(exclude_unset=True)),
+        hooks=hooks,
+        evaluation=evaluation_of(toml, hooks, file=FILE),
         egress=_egress(toml, file),
         integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
         security=Security(**toml.security.model_dump(exclude_unset=True)),

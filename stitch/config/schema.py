@@ -133,6 +133,13 @@ class EvaluationTable(_Table):
     """`[evaluation]`."""
 
     when: Literal["always", "final"] | None = Field(default=None, description='"always" or "final"')
+    best_metric: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$")] | None = Field(
+        default=None, description='the name of a metric, such as "auroc"'
+    )
+    mode: Literal["max", "min"] | None = Field(default=None, description='"max" or "min"')
+    patience: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="a whole number of globals, 1 or more"
+    )
 
 
 class TrainTable(_Table):

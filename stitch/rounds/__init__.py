@@ -2,6 +2,7 @@
 
 from stitch.rounds.admission import Code, Reason, Started, Terms, unfit, unsigned, unused
 from stitch.rounds.attempts import Attempt
+from stitch.rounds.best import Best, Goal
 from stitch.rounds.buffer import Buffer
 from stitch.rounds.merkle import dataset_root, numbered
 from stitch.rounds.policies import LATE, UNKNOWN, AllExpected, Buffered, ClosePolicy, Quorum, close_policy
@@ -18,12 +19,14 @@ __all__ = [
     "Abort",
     "AllExpected",
     "Attempt",
+    "Best",
     "Buffer",
     "Buffered",
     "Close",
     "ClosePolicy",
     "Code",
     "Done",
+    "Goal",
     "Quorum",
     "Reason",
     "RoundFiles",

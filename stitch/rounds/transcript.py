@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from stitch import layout
 from stitch.config.weighting import Weighting
 from stitch.errors import BadDocument, DigestMismatch, ProtocolError
+from stitch.rounds.best import used_up
 from stitch.rounds.seeds import round_seed
 from stitch.wire import Document, Done, Input, Manifest, Roster, RoundRecord, Seal, Verdict, sha256
 
@@ -217,7 +218,7 @@ class Chain:
             path,
             (
                 (doc.reason != "completed" or last, "completed, before the last pass"),
-                (doc.reason != "early_stopped" or stopped, "early_stopped, and no hook asked for it"),
+                (doc.reason != "early_stopped" or stopped, "early_stopped, and its global does not say so"),
             ),
         )
 
@@ -237,6 +238,12 @@ class Chain:
         }
         in_force = {name: pin for name, pin in agreed.items() if pass_id <= 1 or pin.get("when") != "pass_0"}
         return {name: pin.get("sha256") for name, pin in in_force.items()}
+
+    def used_up(self, record: RoundRecord, number: int | None = None) -> bool:
+        """Whether patience ends the run with the global of this record, by default the next one."""
+        records = {k: one.doc.round for k, one in enumerate(self.globals[:number])}
+        records[len(self.globals) if number is None else number] = record
+        return used_up(self.manifest.doc.settings, records)
 
     def _seed(self, pass_id: int) -> int:
         return round_seed(self.manifest.doc.root_seed, pass_id)
@@ -269,6 +276,7 @@ class Chain:
                 (record.seed == seal.doc.round_seed == seed, f"its seed is not that of round {number}"),
                 (record.policy == self.policy.get("require"), "closed by another policy than the run's"),
                 (record.final == (record.should_stop or last), "its `final` contradicts the settings"),
+                (record.should_stop or not self.used_up(record), "goes on, and patience is used up"),
                 (record.attempt == seal.doc.attempt, "its attempt is not its round record's"),
                 (record.roster in self.rosters, f"{layout.roster(record.roster)} is not there"),
             ),

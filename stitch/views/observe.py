@@ -10,6 +10,7 @@ from stitch import layout
 from stitch.clock import Clock
 from stitch.layout import GLOBAL, What
 from stitch.store.lanes import Lanes
+from stitch.views.best import best_pass
 from stitch.views.global_lane import GlobalLane
 from stitch.views.liveness import Liveness
 from stitch.views.passes import passes_of
@@ -73,6 +74,8 @@ class Observer:
         sites = _compared(alone, self._lead, otherwise=run.hooks_sha256)
         passes = passes_of(run.files, lanes, newest_global=run.newest_global)
         every = (run.files, *lanes.values())
+        whole = self._source.kind == "store" and len(lanes) == len(names)
+        whole = whole and all(files.listed for files in lanes.values())
         return RunStatus(
             run_id=self._lanes.run_id,
             lead=self._lead,
@@ -92,6 +95,9 @@ class Observer:
             passes=passes,
             conflicts=tuple(ConflictCopy(c.key, c.copy) for files in every for c in files.conflicts),
             problems=tuple(problem for files in every for problem in files.problems),
+            best=best_pass(
+                run, passes, whole=len(lanes) == len(names) and all(files.listed for files in lanes.values())
+            ),
         )
 
     def _readable(self, name: str) -> bool:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from stitch.views.status import (
     Beat,
+    BestPass,
     GlobalPass,
     Means,
     PassStatus,
@@ -84,6 +85,14 @@ def _head(status: RunStatus) -> Iterator[Text]:
         at = clock_time(status.store_time) if status.store_time else "the store has no clock of its own"
         yield Text(f"store {where} ({at})", style="dim")
     yield _headline(status)
+    if status.best is not None:
+        yield Text(_best(status.best))
+
+
+def _best(best: BestPass) -> str:
+    of = "" if best.patience is None else f" of {best.patience}"
+    since = f", none better in {best.since}{of} since" if best.since else ""
+    return f"best global: pass {best.pass_id}, {plain(best.metric)} {number(best.value)}{since}"
 
 
 def _headline(status: RunStatus) -> Text:

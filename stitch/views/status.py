@@ -204,6 +204,26 @@ class PassStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class BestPass:
+    """The best global so far; of equal ones the earliest.
+
+    Attributes:
+        metric, mode: by what, and whether more of it is better ("max") or less ("min").
+        by: the means of the sites' scores ("evaluation"), or those of their training ("train").
+        since: how many globals were compared after it.
+        patience: after how many of them the run ends; None: never.
+    """
+
+    pass_id: int
+    metric: str
+    mode: str
+    by: str
+    value: float
+    since: int
+    patience: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """For whom the lead waits, and since when (the store time of the seal or abort that opened it).
 
@@ -245,6 +265,7 @@ class RunStatus:
         current_pass: the site pass now wanted.
         num_passes: of the manifest; None while it is unreadable.
         newest_global: the newest global that is ready.
+        best: the best global; None where globals are not compared, or none could be yet.
         round_state: OPEN, COLLECTING, ... as the lead last published it.
         lead_beat: the global lane's own sign of life: the process that aggregates.
         problems: what is unreadable or malformed, one line each.
@@ -268,3 +289,4 @@ class RunStatus:
     passes: tuple[PassStatus, ...]
     conflicts: tuple[ConflictCopy, ...]
     problems: tuple[str, ...]
+    best: BestPass | None = None

@@ -2,6 +2,7 @@
 
 from stitch.wire.base import MAX_BYTES, Document, sha256
 from stitch.wire.documents import (
+    BestGlobal,
     Directive,
     Done,
     EventDoc,
@@ -33,6 +34,7 @@ __all__ = [
     "MAX_BYTES",
     "Abort",
     "Attachment",
+    "BestGlobal",
     "Directive",
     "Document",
     "Done",

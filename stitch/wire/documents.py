@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from stitch.wire.base import Document, Part, Sha256, SiteId, Time
 from stitch.wire.seal import MAX_COUNT, Count, MetricName, Number
@@ -178,6 +178,16 @@ class Directive(Part):
     config: dict[str, Any] = Field(default_factory=dict)
 
 
+class BestGlobal(Part):
+    """The best of the globals that were judged when this was published."""
+
+    pass_id: Count = Field(alias="pass")
+    metric: MetricName
+    value: Number
+
+    model_config = Part.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
 class Orchestration(Document):
     """The lead's published view: a hint, never the truth; it never moves backward.
 
@@ -185,6 +195,7 @@ class Orchestration(Document):
         current_pass: the site pass now wanted.
         site_status: by site, one of joined, training, completed, failed, stalled, unreadable, never seen.
         final_pass, reason: set when the phase is "complete".
+        best: the best global so far; None, and not written, where globals are not compared.
     """
 
     NAME: ClassVar[str] = "orchestration"
@@ -202,6 +213,13 @@ class Orchestration(Document):
     final_pass: Count | None = None
     reason: str | None = None
     created_at: Time
+    best: BestGlobal | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what came later and is not used."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "best" or value is not None}
 
 
 class Done(Document):

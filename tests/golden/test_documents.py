@@ -18,6 +18,9 @@ FILES = sorted((Path(__file__).parent / "documents").glob("*.json"))
 OLDER: frozenset[str] = frozenset()
 """Files written before a field was added: every field of theirs is kept, and new ones are added."""
 
+WITHOUT_BEST = {"orchestration", "orchestration-first", "orchestration-complete"}
+"""Files that are still written so: a later field that a run does not use is left out."""
+
 
 def kinds(root: type[Document] = Document) -> Iterator[type[Document]]:
     for kind in root.__subclasses__():
@@ -54,7 +57,8 @@ def test_it_is_read_and_written_the_same_byte_for_byte(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_field_is_written_somewhere(file: Path) -> None:
-    assert kind_of(file).model_fields.keys() == json.loads(file.read_bytes()).keys()
+    later = {"best"} if file.stem in WITHOUT_BEST else set()
+    assert kind_of(file).model_fields.keys() - later == json.loads(file.read_bytes()).keys()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -74,6 +78,7 @@ def test_a_field_it_does_not_know_is_kept(file: Path) -> None:
         ("metrics-means", ("round", "evaluated", "sites", 0)),
         ("metrics-every-field", ("attachments", 0)),
         ("orchestration", ("directive",)),
+        ("orchestration-best", ("best",)),
         ("roster", ("sites", 0)),
     ],
 )

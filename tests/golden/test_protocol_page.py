@@ -15,6 +15,7 @@ from stitch.hooks.spec import hooks_sha256
 from stitch.rounds import dataset_root, round_seed
 from stitch.wire import (
     Attachment,
+    BestGlobal,
     Directive,
     Document,
     Evaluated,
@@ -42,7 +43,7 @@ LISTED: dict[str, dict[str, type[Part]]] = {
         "evaluated": Evaluated,
         "evaluated.sites[]": Score,
     },
-    "orchestration": {"directive": Directive},
+    "orchestration": {"directive": Directive, "best": BestGlobal},
 }
 """Parts whose fields stand in the table of a kind, and under which name."""
 

@@ -201,7 +201,10 @@ LIES: dict[str, tuple[Forge, str]] = {
     "global 0 with a verdict": (lambda r: r.seal(0)["round"].update(attempt=1), "its attempt is not"),
     "DONE too early": (lambda r: r.raw[layout.done()].update(final_pass=1), "does not name the seal"),
     "DONE of nothing": (lambda r: r.raw[layout.done()].update(final_pass=None), "no final pass, and a hash"),
-    "stopped early": (lambda r: r.raw[layout.done()].update(reason="early_stopped"), "no hook asked"),
+    "stopped early": (
+        lambda r: r.raw[layout.done()].update(reason="early_stopped"),
+        "its global does not say so",
+    ),
 }
 
 

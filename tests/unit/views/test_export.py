@@ -27,6 +27,7 @@ SHOWN = (
     data.GlobalPass,
     data.Evaluation,
     data.Means,
+    data.BestPass,
     data.PassStatus,
     data.Waiting,
     data.Finish,

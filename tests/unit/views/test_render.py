@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
 from stitch.layout import PassRef, site_lane
 from stitch.views.render import console, render
-from stitch.views.status import RunStatus, Source
+from stitch.views.status import BestPass, RunStatus, Source
 from stitch.views.words import names, number, plain, rate, size, span
 from tests.unit.views.tree import SITES, Tree
 
@@ -78,6 +79,15 @@ def test_means_over_the_sites_stand_below_theirs(tree: Tree) -> None:
         "1 mean of 2 - 400 0.7000 -",
     ]
     assert "1 mean of 2 - 200 0.6000 -" in lines
+
+
+def test_the_best_global_is_named_below_the_headline(tree: Tree) -> None:
+    best = BestPass(4, "auroc", "max", "evaluation", 0.8123, since=2, patience=5)
+    assert screen(replace(tree.observe(), best=best)).splitlines()[3] == (
+        "best global: pass 4, auroc 0.8123, none better in 2 of 5 since"
+    )
+    best = replace(best, since=0, patience=None)
+    assert screen(replace(tree.observe(), best=best)).splitlines()[3] == "best global: pass 4, auroc 0.8123"
 
 
 def test_what_a_round_left_out_is_said(tree: Tree) -> None:
