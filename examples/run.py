@@ -41,7 +41,7 @@ def make_project(name: str, variant: dict[str, object], folder: Path) -> Path:
     ).root
     if (HERE / name / "project").is_dir():
         shutil.copytree(HERE / name / "project", project, dirs_exist_ok=True)
-    toml = (project / "stitch.toml").read_text(encoding="utf-8")
+    toml = (project / "stitch.toml").read_text(encoding="utf-8") + example.get("append", "")
     for key, value in {**example.get("settings", {}), **variant, "run_id": name}.items():
         toml = with_setting(toml, key, value)
     (project / "stitch.toml").write_text(toml, encoding="utf-8", newline="\n")

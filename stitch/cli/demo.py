@@ -32,9 +32,18 @@ def demo(
     policy: Annotated[
         DemoPolicy, typer.Option(help="When a round closes; buffered: without waiting for the slowest.")
     ] = DemoPolicy.ALL_EXPECTED,
+    privacy: Annotated[bool, typer.Option("--privacy", help="Clip every pass and add noise.")] = False,
 ) -> None:
     """Federate made-up ICU patients of several sites, one process each. Re-run to continue."""
-    plan = plan_of(folder, project=project, sites=sites, passes=passes, store=store, policy=policy)
+    plan = plan_of(
+        folder,
+        project=project,
+        sites=sites,
+        passes=passes,
+        store=store,
+        policy=policy,
+        privacy=privacy,
+    )
     with StopSignals(quiet=True) as signals:
         code = perform(plan, console(), stop=signals.stop)
     raise typer.Exit(signals.exit_code or code)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from stitch.cli.demo_plan import OWN_STORE, RUN_ID, Plan
 from stitch.cli.demo_policy import DemoPolicy, set_policy
+from stitch.cli.demo_privacy import make_private
 from stitch.cli.scaffold import Pace, render_project
 from stitch.config.environment import STORE
 from stitch.errors import ConfigError
@@ -62,6 +63,8 @@ def _build_site(plan: Plan, site: str) -> None:
             pace=Pace(plan.passes, POLL_SECONDS, HEARTBEAT_MINUTES, ROOT_SEED),
         )
         _score_the_final_global_alone(home / "stitch.toml")
+        if plan.privacy:
+            make_private(home / "stitch.toml")
     else:
         with disk(home):
             _copy_project(plan, plan.project, home)

@@ -34,6 +34,7 @@ class Plan:
         store: the URL given on the command line; "" for the folder `store/` beside the projects.
         project: the project that is federated; None for the numpy template.
         policy: when a round closes; by default as the project says.
+        privacy: with the template: clip and noise before anything leaves.
     """
 
     folder: Path
@@ -42,6 +43,7 @@ class Plan:
     store: str = field(repr=False)
     project: Path | None
     policy: DemoPolicy = DemoPolicy.ALL_EXPECTED
+    privacy: bool = False
 
     @property
     def lead(self) -> str:
@@ -66,6 +68,7 @@ class Plan:
             "store": str(parse_location(self.store)) if self.store else OWN_STORE,
             "project": str(self.project) if self.project else None,
             "policy": self.policy.value,
+            "privacy": self.privacy or None,  # absent from what older versions remembered
         }
 
     def remember(self) -> None:
@@ -116,6 +119,7 @@ def plan_of(
     passes: int,
     store: str,
     policy: DemoPolicy = DemoPolicy.ALL_EXPECTED,
+    privacy: bool = False,
 ) -> Plan:
     """The demo that the command line asks for.
 
@@ -126,16 +130,22 @@ def plan_of(
         passes: how many.
         store: a URL; "" for a folder of the demo's own.
         policy: when a round closes.
+        privacy: with clip and noise.
 
     Raises:
         ConfigError: the project, its roster or the store's URL cannot be used.
     """
     url = _absolute(store) if store else ""
+    if project is not None and privacy:
+        raise ConfigError(
+            "--privacy is the demo's own; a project has its own settings",
+            hint="Write a [privacy] table into the project's stitch.toml: docs/privacy.md.",
+        )
     if project is not None:
         made = plan_of_project(folder, project, sites=sites, passes=passes, store=url)
     else:
         made = Plan(folder.absolute(), SITES[: sites or 3], passes, url, None)
-    return replace(made, policy=policy)
+    return replace(made, policy=policy, privacy=privacy)
 
 
 def _absolute(store: str) -> str:

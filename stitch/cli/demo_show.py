@@ -12,6 +12,7 @@ from rich.text import Text
 
 from stitch.cli.demo_build import build, renew_tokens
 from stitch.cli.demo_plan import OWN_STORE, Plan
+from stitch.cli.demo_privacy import tell_spent
 from stitch.cli.demo_processes import Ended, Processes, log_of
 from stitch.cli.demo_scores import score_table, verdict, view
 from stitch.cli.lookout import Lookout
@@ -136,6 +137,8 @@ def _conclude(plan: Plan, out: Console, status: RunStatus, *, settings: Settings
     home, final = plan.home(plan.lead), status.finished.final_pass
     out.print()
     out.print(Text(verdict(status)))
+    if plan.privacy:
+        tell_spent(home, out, shown=shown(home / "privacy"))
     lines = []
     if final is not None:
         model = (

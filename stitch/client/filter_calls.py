@@ -115,7 +115,7 @@ def privacy_facts(settings: Settings, *, noise: float | None) -> dict[str, objec
     """What the add-on is told of the `[privacy]` table."""
     privacy = settings.privacy
     groups = None if privacy.groups is None else list(privacy.groups)
-    return {"clip": privacy.clip, "noise": noise, "groups": groups}
+    return {"clip": privacy.clip, "noise": noise, "groups": groups, "frozen": list(privacy.frozen)}
 
 
 def _filter_call(

@@ -21,7 +21,7 @@ CENTRAL = "stitch.privacy.central:aggregate"
 
 TENSOR_FORMATS = ("npz", "safetensors")
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-_OF_A_MODE = ("clip", "noise_multiplier", "epsilon", "delta", "adjacency", "data_free_start")
+_OF_A_MODE = ("clip", "noise_multiplier", "epsilon", "delta", "adjacency", "data_free_start", "frozen")
 _PAGE = "docs/privacy.md tells what each key means."
 
 
@@ -56,7 +56,7 @@ def read_privacy(toml: StitchFile, file: SiteFile, *, root: Path, where: str) ->
             f"{where}: hooks.pre_aggregate cannot be combined with {what}",
             hint="What was clipped, noised or aligned may not be altered at the lead: use pre_release.",
         )
-    for name in ("groups", "pre_release"):
+    for name in ("groups", "frozen", "pre_release"):
         if isinstance(given.get(name), list):
             given[name] = tuple(given[name])
     return Privacy(**given, **_own(file, root=root))

@@ -197,6 +197,9 @@ class PrivacyTable(_Table):
     groups: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = Field(
         default=None, min_length=1, max_length=1000, description="a list of beginnings of tensor names"
     )
+    frozen: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = Field(
+        default=None, max_length=1000, description="a list of beginnings of tensor names"
+    )
     pre_release: Hook | None = Field(default=None, description=_HOOK)
 
 

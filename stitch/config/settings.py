@@ -204,6 +204,7 @@ class Privacy:
         adjacency: what must not be told apart, see `rounds.accountant.Adjacency`.
         data_free_start: the hook that makes global 0 is given an empty data folder.
         groups: beginnings of the tensors' names that may leave; None for any.
+        frozen: beginnings of the names of tensors that no site may change: they leave as the global's.
         pre_release: the site's own transform of its trained model, before all others.
         dataset: this site's own: which data its budget is of.
         journal_dir: this site's own: where it keeps its journals; None for `privacy/` in the project.
@@ -217,6 +218,7 @@ class Privacy:
     adjacency: Literal["add_remove", "replace"] = "add_remove"
     data_free_start: bool = False
     groups: tuple[str, ...] | None = None
+    frozen: tuple[str, ...] = ()
     pre_release: HookSpec | None = None
     dataset: str = "default"
     journal_dir: Path | None = None

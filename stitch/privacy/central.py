@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stitch.errors import TransformDegenerate
 from stitch.learning.tensors import ModelReader, ModelWriter, open_model
 from stitch.privacy.noise import Noise
-from stitch.privacy.release import delta_norm, parts, shrink
+from stitch.privacy.release import delta_norm, floating, parts, shrink
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +50,41 @@ def aggregate(
         out_path: where the next global goes.
         global_path: the global that is replaced.
         bases_dir: `pass_NNN/` of each global that an input was trained from.
-        privacy: `clip` and `noise`.
+        privacy: `clip`, `noise`, `frozen`.
 
     Raises:
         TransformDegenerate: an input has other tensors than the global, or a value that is no number.
     """
     with ExitStack() as stack:
         before = stack.enter_context(open_model(global_path))
+        moving = floating(before, frozen=privacy["frozen"])
         inputs = []
         for folder in sorted(site_dir.glob("*/pass_*")):
-            inputs.append(_opened(folder, stack, bases_dir=bases_dir, clip=privacy["clip"]))
-            if inputs[-1].model.specs != before.specs:
+            model, base = _opened(folder, stack, bases_dir=bases_dir)
+            if not model.specs == base.specs == before.specs:
                 raise TransformDegenerate(f"{folder.parent.name}'s model has other tensors than the global")
+            norm = delta_norm(model, base, names=moving)
+            inputs.append(_Input(model, base, shrink(norm, clip=privacy["clip"])))
         noise = Noise(privacy["clip"] * privacy["noise"])
-        _write(before, inputs, to=out_path, noise=noise)
+        _write(before, inputs, to=out_path, moving=moving, noise=noise)
     return {"sites": len(inputs)}
 
 
-def _opened(folder: Path, stack: ExitStack, *, bases_dir: Path, clip: float) -> _Input:
+def _opened(folder: Path, stack: ExitStack, *, bases_dir: Path) -> tuple[ModelReader, ModelReader]:
+    """One input and the global that it was trained from."""
     seal = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     [path] = folder.glob("model.*")
-    model = stack.enter_context(open_model(path))
-    base = stack.enter_context(open_model(bases_dir / f"pass_{seal['base_pass']:03}" / path.name))
-    return _Input(model, base, shrink(delta_norm(model, base), clip=clip))
+    base = bases_dir / f"pass_{seal['base_pass']:03}" / path.name
+    return stack.enter_context(open_model(path)), stack.enter_context(open_model(base))
 
 
-def _write(before: ModelReader, inputs: Sequence[_Input], *, to: Path, noise: Noise) -> None:
+def _write(
+    before: ModelReader, inputs: Sequence[_Input], *, to: Path, moving: Sequence[str], noise: Noise
+) -> None:
     with ModelWriter(to, specs=before.specs) as out:
         for name, spec in before.specs.items():
             with out.tensor(name, spec) as append:
-                if not spec.floating:
+                if name not in moving:
                     append(before.read(name).reshape(-1))
                     continue
                 for start, stop in parts(spec.size):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,21 @@ _INWARD = 1.0 - 2.0**-40
 """What rounding adds to a norm is taken off before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of a delta.
+
+    Attributes:
+        names: the tensors that are; the others are the global's.
+        scale: what the delta is multiplied by.
+        std: the noise's standard deviation; 0 for none.
+    """
+
+    names: Sequence[str]
+    scale: float
+    std: float
+
+
 def release(
     *,
     model_path: Path,
@@ -36,13 +52,14 @@ def release(
 
     Floating-point tensors are one vector d. It is multiplied by min(1, clip / |d|), N(0, (noise clip)^2)
     is added to each coordinate, all in double precision; the sum with the global is cast once. Integers,
-    booleans and text are the global's: no noise can be told for them.
+    booleans, text and frozen tensors are the global's: no noise can be told for them.
 
     Args:
         model_path: what the train hook, or the pre_release hook, wrote.
         global_path: the global that it was trained from: same names, shapes and dtypes.
         out_path: where to write.
-        privacy: `clip`; `noise`, the noise multiplier, None for no noise; `groups`, None for any.
+        privacy: `clip`; `noise`, the noise multiplier, None for no noise; `groups`, None for any;
+            `frozen`.
         raw_path: what the pre_release hook was given, if there is one.
 
     Raises:
@@ -50,14 +67,16 @@ def release(
         TransformDegenerate: a value is no number, a tensor is missing or of another shape, or nothing
             was changed that should have been.
     """
-    groups, noise = privacy["groups"], privacy["noise"]
+    groups, noise, frozen = privacy["groups"], privacy["noise"], privacy["frozen"]
     with open_model(model_path) as model, open_model(global_path) as base:
         require_groups(model.names, groups)
         _require_alive(model, raw_path)
         _require_alike(model, base)
-        norm = delta_norm(model, base)
+        moving = floating(model, frozen=frozen)
+        norm = delta_norm(model, base, names=moving)
         scale = shrink(norm, clip=privacy["clip"])
-        _write(model, base, to=out_path, scale=scale, std=privacy["clip"] * noise if noise else 0.0)
+        told = Told(moving, scale, privacy["clip"] * noise if noise else 0.0)
+        _write(model, base, to=out_path, told=told)
         print(f"the delta's norm was {norm:.6g}, clip {privacy['clip']:g}")  # noqa: T201  into the site's log
         _require_released(out_path, model, groups=groups, noisy=bool(noise))
     return {}
@@ -88,17 +107,15 @@ def require_groups(names: Iterable[str], groups: Sequence[str] | None) -> None:
             raise EgressRefused(f"the tensor {name[:60]!a} is in none of the groups that may leave")
 
 
-def delta_norm(model: ModelReader, base: ModelReader) -> float:
-    """The L2 norm of all floating-point tensors' differences together.
+def delta_norm(model: ModelReader, base: ModelReader, *, names: Iterable[str]) -> float:
+    """The L2 norm of these tensors' differences together.
 
     Raises:
         TransformDegenerate: it is no number, or too large for one.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         squares = math.fsum(
-            float(np.sum(np.square(delta)))
-            for name in floating(model)
-            for delta in deltas(model, base, name=name)
+            float(np.sum(np.square(delta))) for name in names for delta in deltas(model, base, name=name)
         )
     if not math.isfinite(squares):
         raise TransformDegenerate("the model holds a value that is no number, or far too large")
@@ -116,9 +133,10 @@ def noised(delta: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
     return result
 
 
-def floating(model: ModelReader) -> list[str]:
-    """The names of the floating-point tensors, as stored."""
-    return [name for name in model.names if model.spec(name).floating]
+def floating(model: ModelReader, *, frozen: Sequence[str] = ()) -> list[str]:
+    """The names of the floating-point tensors that are not frozen, as stored."""
+    held = tuple(frozen)
+    return [name for name in model.names if model.spec(name).floating and not name.startswith(held)]
 
 
 def deltas(model: ModelReader, base: ModelReader, *, name: str) -> Iterator[NDArray[np.float64]]:
@@ -134,23 +152,21 @@ def parts(size: int) -> Iterator[tuple[int, int]]:
         yield start, min(size, start + PART)
 
 
-def _write(model: ModelReader, base: ModelReader, *, to: Path, scale: float, std: float) -> None:
-    noise = Noise(std) if std else None
+def _write(model: ModelReader, base: ModelReader, *, to: Path, told: Told) -> None:
+    noise = Noise(told.std) if told.std else None
     with ModelWriter(to, specs=model.specs) as out:
         for name, spec in model.specs.items():
             with out.tensor(name, spec) as append:
-                if not spec.floating:
+                if name not in told.names:
                     append(base.read(name).reshape(-1))
                     continue
                 start = 0
                 for trained in deltas(model, base, name=name):
-                    delta = trained * scale
-                    told = delta if noise is None else noised(delta, noise)
-                    told += base.read_range(name, start=start, stop=start + delta.size)
-                    with np.errstate(
-                        over="ignore"
-                    ):  # a float16 may not hold it: that is looked at afterwards
-                        append(told.astype(spec.dtype))
+                    delta = trained * told.scale
+                    moved = delta if noise is None else noised(delta, noise)
+                    moved += base.read_range(name, start=start, stop=start + delta.size)
+                    with np.errstate(over="ignore"):  # a float16 may not hold it: looked at afterwards
+                        append(moved.astype(spec.dtype))
                     start += delta.size
 
 

@@ -41,7 +41,7 @@ def runner() -> ModuleType:
 
 def test_every_folder_is_an_example_with_its_results() -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__")
-    assert folders == NAMES == ["clif-demo", "flower-client", "gbm", "icu-numpy", "r-glm"]
+    assert folders == NAMES == ["clif-demo", "flower-client", "gbm", "icu-numpy", "private", "r-glm"]
     for name in NAMES:
         readme = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
         assert f"examples/run.py {name}" in readme
@@ -69,6 +69,8 @@ def test_an_example_is_a_project_whose_settings_and_hooks_are_found(
     assert (settings.run_id, settings.sites, settings.num_passes) == (name, SITES, wanted.pop("num_passes"))
     hooks = {key: wanted.pop(key) for key in ("train", "evaluate") if key in wanted}
     assert all(getattr(settings.hooks, hook) == spec for hook, spec in hooks.items())
+    if "epsilon" in wanted:
+        assert settings.privacy.epsilon == wanted.pop("epsilon")
     assert {key: settings.hyper[key] for key in wanted} == wanted
     if settings.hooks.model_ext != "csv":  # R's own program may be absent here
         check_spec(project, settings.hooks.train, hook="train")
@@ -92,12 +94,13 @@ def test_an_example_comes_to_the_numbers_of_its_table(tmp_path: Path, name: str,
     assert done.returncode == 0, done.stdout + done.stderr
     store = tmp_path / name / variant / "sites" / "store" / name
     end = json.loads((store / "global" / "DONE.json").read_text(encoding="utf-8"))
-    passes = tomllib.loads((EXAMPLES / name / "example.toml").read_text(encoding="utf-8"))["variants"][
-        variant
-    ]
+    example = tomllib.loads((EXAMPLES / name / "example.toml").read_text(encoding="utf-8"))
+    passes = example["variants"][variant]
     assert end["final_pass"] == (1 if variant.endswith("ensemble") else passes["num_passes"])
     table = shown((EXAMPLES / name / "README.md").read_text(encoding="utf-8"), variant)
-    assert differing(table, store.parents[1] / SITES[0]) == []
+    assert (
+        differing(table, store.parents[1] / SITES[0], noisy=example.get("noisy", {}).get(variant, 0.0)) == []
+    )
     if name == "clif-demo":
         _nothing_but_models_and_summaries_left(store)
 

@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from table import auroc, read_cohort, schema_hash
+from table import SCHEMA, auroc, read_cohort, schema_hash
 
 DEFAULTS = {"local_steps": 10, "learning_rate": 0.12, "l2": 0.002, "baseline_steps": 400}
 
@@ -34,6 +34,9 @@ def train(global_path, out_path, data_dir, config=None, state_dir=None):
         n_samples (training rows, the weight in the average) and finite metrics.
     """
     settings = DEFAULTS | dict(config or {})
+    if global_path is None and not any(Path(data_dir).iterdir()):
+        save(model_of_ranges(), out_path)  # [privacy] data_free_start: the first model may show no data
+        return {"n_samples": 0}
     cohort = read_cohort(data_dir)
     x, y = cohort.part(held_out=False)
     held_x, held_y = cohort.part(held_out=True)
@@ -87,6 +90,20 @@ def first_model(x, y):
         "scale": np.where(scale > 0, scale, 1.0),
         "weights": np.zeros(x.shape[1]),
         "bias": np.array(np.log(rate / (1 - rate))),
+    }
+
+
+def model_of_ranges():
+    """A first model from the feature schema's ranges alone: no patient is in it."""
+    features = json.loads(SCHEMA.read_text(encoding="utf-8"))["features"]
+    low, high = (np.array([float(feature[end]) for feature in features]) for end in ("low", "high"))
+    return {
+        "schema": np.array(schema_hash()),
+        "median": (low + high) / 2,
+        "center": (low + high) / 2,
+        "scale": (high - low) / 4,
+        "weights": np.zeros(len(features)),
+        "bias": np.array(0.0),
     }
 
 

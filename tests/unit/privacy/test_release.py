@@ -48,7 +48,7 @@ def released(
     for name, tensors in (("model", model), ("base", base), ("raw", raw)):
         if tensors is not None:
             write_model(folder / f"{name}.{ext}", tensors)
-    privacy = {"clip": 1.0, "noise": None, "groups": None, **rules}
+    privacy = {"clip": 1.0, "noise": None, "groups": None, "frozen": [], **rules}
     result = release(
         model_path=folder / f"model.{ext}",
         global_path=folder / f"base.{ext}",
@@ -97,6 +97,13 @@ def test_what_is_no_floating_point_number_is_the_globals(tmp_path: Path) -> None
     }
     assert np.array_equal(out["seen"], BASE["seen"])
     assert np.array_equal(out["on"], BASE["on"])
+
+
+def test_frozen_tensors_are_the_globals_and_count_for_nothing(tmp_path: Path) -> None:
+    model = {**moved(0.01), "layer.b": BASE["layer.b"] + 1e6}
+    out = released(tmp_path, model, clip=5.0, noise=1e-3, frozen=["layer.b"])
+    assert np.array_equal(out["layer.b"], BASE["layer.b"])
+    assert np.allclose(out["layer.w"] - BASE["layer.w"], 0.01, atol=0.03)
 
 
 def test_noise_has_the_clips_scale_on_every_coordinate(
