@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stitch.client.filter_calls import hook_config, private_aggregate, without_data
@@ -113,6 +114,14 @@ def aggregate_call(
         n_samples=n_samples,
     )
     return private_aggregate(settings, call)
+
+
+def with_evaluations(call: HookCall, told: Sequence[Mapping[str, object]]) -> HookCall:
+    """The aggregate call with what the sites said of the previous global, for a strategy's own summary.
+
+    It is not given when the global is made again: model, state and config must not depend on it.
+    """
+    return replace(call, optional={**call.optional, "evaluation_results": list(told)}) if told else call
 
 
 def evaluate_call(settings: Settings, stage: Stage, *, spec: HookSpec, model: Path, pass_id: int) -> HookCall:

@@ -80,17 +80,31 @@ class ScoreVerbs(SiteVerbs):
         A score that is not there, cannot be read or is not of this very model does not count: no round
         waits for one, and a lane that cannot be read now holds up nobody.
         """
-        hooks, roster = self.settings.hooks, self.newest_roster()
-        if hooks.evaluate is None or self.settings.evaluation.when != "always" or roster is None:
+        told = self._told(base)
+        if told is None:
             return None
-        found = {site: self._score_of(site, base) for site in sorted(one.site for one in roster.sites)}
-        told = {site: event for site, event in found.items() if event is not None}
         scores = tuple(
             Score(site=site, n_samples=event.doc.n_samples or 0, event_sha256=event.sha256)
             for site, event in told.items()
         )
         means = weighted_means([(one.doc.n_samples or 0, one.doc.metrics or {}) for one in told.values()])
         return Evaluated.model_validate({"pass": base.ref.number, "sites": scores, "means": means})
+
+    def evaluation_results(self, base: Sealed) -> list[dict[str, object]]:
+        """The sites' evaluations of a global as far as they are there now, for a strategy to aggregate."""
+        told = self._told(base) if self.settings.hooks.strategy is not None else None
+        return [
+            {"site": site, "n_samples": event.doc.n_samples, "metrics": dict(event.doc.metrics or {})}
+            for site, event in (told or {}).items()
+        ]
+
+    def _told(self, base: Sealed) -> dict[str, Stored[EventDoc]] | None:
+        """The evaluations that count, by site; None where the settings ask for none."""
+        hooks, roster = self.settings.hooks, self.newest_roster()
+        if hooks.evaluate is None or self.settings.evaluation.when != "always" or roster is None:
+            return None
+        found = {site: self._score_of(site, base) for site in sorted(one.site for one in roster.sites)}
+        return {site: event for site, event in found.items() if event is not None}
 
     def _score_of(self, site: str, base: Sealed) -> Stored[EventDoc] | None:
         """A site's evaluation of a global, as it is believed."""

@@ -7,7 +7,7 @@ the hook's process loads them (`stitch/config/bridge.py`, `stitch/hooks/child.py
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from stitch.learning.client import (
 )
 from stitch.learning.strategy import Scalar, Strategy
 from stitch.learning.tensors import ModelReader, open_model, write_model
+
+_MOST_EVALUATED = 12  # of the 64 numbers that a global's seal has room for
 
 
 def train(  # noqa: PLR0913  a hook's arguments, by keyword
@@ -42,27 +44,29 @@ def train(  # noqa: PLR0913  a hook's arguments, by keyword
 ) -> dict[str, float]:
     """Ask the client to fit the global; without one, make the model that all begin with.
 
-    Global 0 is what the strategy's `initialize_parameters` gives, else the client's `get_parameters`.
+    Global 0 is what the strategy's `initialize_parameters` gives, without building a client, which may
+    want data; else what the client's `get_parameters` gives.
     """
-    client = build_client(
-        client_class,
-        {
-            "data_dir": data_dir,
-            "config": config,
-            "site": site_id,
-            "pass_id": pass_id,
-            "round_seed": round_seed,
-            "state_dir": state_dir,
-        },
-    )
+    given = {
+        "data_dir": data_dir,
+        "config": config,
+        "site": site_id,
+        "pass_id": pass_id,
+        "round_seed": round_seed,
+        "state_dir": state_dir,
+    }
     if global_path is None:
         strategy = None if strategy_class is None else build_strategy(strategy_class, strategy_options or {})
         first = None if strategy is None else strategy.initialize_parameters()
-        arrays = first_parameters(client) if first is None else list(first)
-        write_model(out_path, dict(zip(first_names(client, len(arrays)), arrays, strict=True)))
+        named: object = client_class
+        if first is None:
+            named = build_client(client_class, given)
+            first = first_parameters(named)
+        write_model(out_path, dict(zip(first_names(named, len(first)), first, strict=True)))
         if strategy is not None and config_out_path is not None:
             _write_next(strategy, _plain(config), next_pass=1, to=config_out_path)
         return {"n_samples": 0}
+    client = build_client(client_class, given)
     with open_model(global_path) as model:
         specs, names = model.specs, names_in_order(client, model.names)
         parameters = _read(model, names)
@@ -112,8 +116,13 @@ def aggregate(  # noqa: PLR0913  as above
     outer_path: Path | None = None,
     outer_out_path: Path | None = None,
     config_out_path: Path | None = None,
+    evaluation_results: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Make the next global by the strategy, and let it say what the next pass is trained with."""
+    """Make the next global by the strategy, and let it say what the next pass is trained with.
+
+    What the sites said of the global before goes through `aggregate_evaluate`, last of all: the metrics
+    `evaluate.loss` and `evaluate.<name>` of the new global. Whoever makes it again need not have it.
+    """
     strategy = build_strategy(strategy_class, strategy_options)
     made = aggregation.aggregate(
         site_dir=site_dir,
@@ -127,7 +136,7 @@ def aggregate(  # noqa: PLR0913  as above
     )
     if config_out_path is not None:
         _write_next(strategy, train_config, next_pass=pass_id + 1, to=config_out_path)
-    return made
+    return {**made, **_evaluated(strategy, evaluation_results)}
 
 
 def build_strategy(strategy_class: Callable[..., Any], options: Mapping[str, Any]) -> Strategy:
@@ -141,6 +150,24 @@ def build_strategy(strategy_class: Callable[..., Any], options: Mapping[str, Any
         name = getattr(strategy_class, "__qualname__", "the strategy")
         raise TypeError(f"{name} made {type(made).__name__}, which is no stitch.learning.Strategy")
     return made
+
+
+def _evaluated(strategy: Strategy, told: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What the strategy makes of the evaluations that have a loss."""
+    results = [
+        (float(one["metrics"]["loss"]), int(one["n_samples"]), _without_loss(one["metrics"]))
+        for one in told
+        if "loss" in one["metrics"]
+    ]
+    if not results:
+        return {}
+    loss, metrics = strategy.aggregate_evaluate(results)
+    found = numbers_of({"loss": loss, **_without_loss(metrics)}, _tell)
+    return {f"evaluate.{name}"[:64]: value for name, value in list(found.items())[:_MOST_EVALUATED]}
+
+
+def _without_loss(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metrics.items() if name != "loss"}
 
 
 def _write_next(strategy: Strategy, config: Mapping[str, Scalar], *, next_pass: int, to: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.client import Client
-from stitch.client.calls import aggregate_call, diagnose_call
+from stitch.client.calls import aggregate_call, diagnose_call, with_evaluations
 from stitch.client.carried import Carried, forget_carried, outer_state, read_carried
 from stitch.client.ended import run_hook
 from stitch.client.late import LatePasses
@@ -151,6 +151,7 @@ class Making:
             n_samples=sum(one.seal.n_samples for one in inputs),
             outer=outer_state(client, base),
         )
+        call = with_evaluations(call, client.evaluation_results(base))
         client.seat(GLOBAL).tell("aggregating", ref.number)
         client.journal.note(GLOBAL, "aggregate", text=f"round {ref.number}: {len(inputs)} inputs")
         try:

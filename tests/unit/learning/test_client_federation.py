@@ -41,8 +41,6 @@ momentum = 0.5
 [train]
 config = { scale = 4.0 }
 
-[evaluation]
-when = "final"
 """
 
 CLIENT = """\
@@ -121,6 +119,10 @@ def test_the_run_is_what_the_formulas_say_and_can_be_made_again(clients: dict[st
     assert [seal(lead, number).next_config for number in (0, 1)] == [{}, {"scale": 2.0}]
     assert [seal(lead, number, "nu").metrics for number in (1, 2)] == [{"scale": 4.0}, {"scale": 2.0}]
     assert [seal(lead, number, "nu").n_samples for number in (1, 2)] == [30, 30]
+    # Both sites have one weight and one bias, so that the mean by rows is each one's own.
+    said = seal(lead, 2).metrics
+    assert said["evaluate.loss"] == pytest.approx(expected[1][0])
+    assert said["evaluate.bias"] == pytest.approx(expected[1][1])
     path = f"sites/nu/events/pass_002.{Event.EVALUATED}.json"
     scored = lead.documents.read(path, EventDoc)
     assert scored is not None

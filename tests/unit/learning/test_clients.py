@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stitch.learning import NumPyClient, read_model, write_model
-from stitch.learning.bridge import evaluate, train
+from stitch.learning import FedAvg, NumPyClient, read_model, write_model
+from stitch.learning.bridge import _evaluated, evaluate, train
 from stitch.learning.client import build_client
 
 
@@ -222,3 +222,34 @@ def test_a_hooks_process_loads_nothing_heavy_with_the_bridge() -> None:
         "typer",
         "requests",
     }
+
+
+def test_a_strategy_may_make_global_0_before_any_client_sees_data(tmp_path: Path) -> None:
+    class Starts(FedAvg):
+        def initialize_parameters(self) -> list[Any]:
+            return [np.full(2, 7.0), np.ones(1)]
+
+    class Named(Adds):  # its __init__ would fail: there are no rows
+        parameter_names: Sequence[str] | None = ("weights", "bias")
+
+    fit(tmp_path, Named, None, strategy_class=Starts, strategy_options={"weighted": False})
+    made = read_model(tmp_path / "out.npz")
+    assert {name: array.tolist() for name, array in made.items()} == {"weights": [7.0, 7.0], "bias": [1.0]}
+    with pytest.raises(TypeError, match="made Adds, which is no stitch"):
+        fit(tmp_path, Named, None, strategy_class=lambda: Adds.__new__(Adds))
+
+
+def test_evaluations_come_to_one_loss_by_rows_or_as_the_strategy_says() -> None:
+    told = [
+        {"site": "nu", "n_samples": 30, "metrics": {"loss": 1.0, "auroc": 0.9}},
+        {"site": "rush", "n_samples": 10, "metrics": {"loss": 3.0, "auroc": 0.5}},
+        {"site": "uchicago", "n_samples": 10, "metrics": {"auroc": 0.1}},
+    ]
+
+    class Worst(FedAvg):
+        def aggregate_evaluate(self, results: Any) -> Any:
+            return max(loss for loss, _, _ in results), {"sites": len(results), "note": "text"}
+
+    assert _evaluated(FedAvg(), told) == {"evaluate.loss": 1.5, "evaluate.auroc": pytest.approx(0.8)}
+    assert _evaluated(Worst(), told) == {"evaluate.loss": 3.0, "evaluate.sites": 2}
+    assert _evaluated(Worst(), []) == {}
