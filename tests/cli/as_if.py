@@ -10,6 +10,7 @@ import errno
 import functools
 import os
 import shutil
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -42,7 +43,7 @@ def as_if_full(at: int) -> None:
 
 
 def as_if_refusing(folder: str, after: int, number: int) -> None:
-    """Refuse to write a new file or folder below `folder`, after so many that went well."""
+    """Refuse to write a new file or folder below `folder`, after so many that went well; 0 kills instead."""
     lock, done = threading.Lock(), 0
 
     def look(event: str, values: tuple[object, ...]) -> None:
@@ -55,6 +56,8 @@ def as_if_refusing(folder: str, after: int, number: int) -> None:
             return
         with lock:
             done += 1
+            if done > after and not number:
+                os.kill(os.getpid(), signal.SIGKILL)
             if done > after:
                 raise OSError(number, os.strerror(number))
 
@@ -67,7 +70,7 @@ if __name__ == "__main__":
     wanted.add_argument("--full", type=int, default=0, metavar="BYTES")
     wanted.add_argument("--refuse", default="", metavar="FOLDER")
     wanted.add_argument("--after", type=int, default=0)
-    wanted.add_argument("--error", default="ENOSPC")
+    wanted.add_argument("--error", default="ENOSPC", help="its name, or KILL")
     wanted.add_argument("command", nargs=argparse.REMAINDER)
     asked = wanted.parse_args()
     if asked.host:
@@ -75,5 +78,5 @@ if __name__ == "__main__":
     if asked.full:
         as_if_full(asked.full)
     if asked.refuse:
-        as_if_refusing(str(Path(asked.refuse)), asked.after, getattr(errno, asked.error))
+        as_if_refusing(str(Path(asked.refuse)), asked.after, getattr(errno, asked.error, 0))
     main(asked.command[asked.command.index("stitch.cli") + 1 :])

@@ -43,6 +43,11 @@ def on_host(host: str) -> Sequence[str]:
     return (*_AS_IF, "--host", host)
 
 
+def killed_while_it_writes(folder: Path, *, after: int) -> Sequence[str]:
+    """The words before a command that kill it (SIGKILL) when it has written so many files below a folder."""
+    return (*_AS_IF, "--refuse", str(folder), "--after", str(after), "--error", "KILL")
+
+
 @dataclass
 class Disk:
     """The disk that a site's mirror lies on.

@@ -7,73 +7,25 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.cli.federation import Federation, Said, Site, snapshot, unchanged
+from tests.cli.federation import Federation, snapshot, unchanged
+from tests.cli.travel import LIFE, Travel, travel_of
 
 NU = "icu.sites-nu.sha256"
-LIFE = ("heartbeat.json", "term-", ".lock")
-
-
-@dataclass
-class Travel:
-    """A federation whose site nu has no network: a folder of its own, a stick, and a machine that has one."""
-
-    federation: Federation
-    helper: Site
-    stick: Path
-
-    @property
-    def nu(self) -> Site:
-        return self.federation.nu
-
-    @property
-    def replica(self) -> Path:
-        """The run in the folder that is nu's store."""
-        return self.nu.root / "island" / "icu"
-
-    def carry(self, site: Site, way: str, *words: str, code: int = 0) -> Said:
-        said = site.call("carry", way, str(self.stick), *words)
-        assert said.code == code, said
-        return said
-
-    def up(self) -> None:
-        """From the site to the store."""
-        self.carry(self.nu, "out")
-        self.carry(self.helper, "in")
-
-    def down(self) -> None:
-        """From the store to the site."""
-        self.carry(self.helper, "out")
-        self.carry(self.nu, "in")
 
 
 @pytest.fixture
 def travel(federation: Federation, tmp_path: Path) -> Travel:
-    nu = federation.nu
-    helper = Site(tmp_path / "connected")
-    shutil.copytree(nu.root, helper.root)  # nu's own token, on a machine with a network
-    (nu.root / "island").mkdir()
-    nu.write(".env", 'STITCH_STORE="island"\n')
-    return Travel(federation, helper, tmp_path / "stick")
+    return travel_of(federation, tmp_path)
 
 
 def test_a_site_that_never_touches_the_network_takes_part_to_the_end(travel: Travel) -> None:
     for site in (travel.federation.lead, travel.nu, travel.helper):
         site.toml("num_passes = 1", "num_passes = 2")
-    codes = {"rush": 0, "nu": 0}
-    travel.nu.call("step")  # before anything was carried, it waits for the lead
-    for _ in range(12):
-        codes["rush"] = travel.federation.lead.call("step", "--exit-code").code
-        travel.down()
-        codes["nu"] = travel.nu.call("step", "--exit-code").code
-        travel.up()
-        if set(codes.values()) == {4}:
-            break
-    assert set(codes.values()) == {4}
+    travel.to_the_end()
     (final,) = (travel.federation.run / "global/pass_002").glob("model.*.json")
     assert final.read_text("utf-8") == "3.0"
     assert (travel.nu.mirror / "global/pass_002/model.json").read_text("utf-8") == "3.0"
