@@ -154,7 +154,7 @@ class Elementwise(Strategy):
     """A strategy that makes each element of the new global from the same element of the models.
 
     Floating-point tensors are computed; tensors whose names end in one of `averaged` are averaged where
-    a strategy would step them. Integers and booleans are taken over by `buffer`, text from the global.
+    a strategy would step them. Integers and booleans are taken over by `carry`, text from the global.
 
     Attributes:
         slots: names of the state that it keeps of every tensor it steps.
@@ -176,14 +176,14 @@ class Elementwise(Strategy):
         """The new values of running statistics: the mean over the sites by samples."""
         return mean_model(part)
 
-    def buffer(self, round_: Round, name: str) -> Array:
-        """The new values, flat, of a tensor of integers or booleans: those of the site with most samples.
+    def carry(self, part: Part) -> Array:
+        """The new values of a range of integers or booleans: those of the site with most samples.
 
         Only passes of the least staleness are looked at; of equal sites the first by id.
         """
-        least = min(one.staleness for one in round_.results)
-        freshest = [one for one in round_.results if one.staleness == least]
-        return max(freshest, key=lambda one: one.n_samples).parameters.read(name).reshape(-1)
+        least = min(one.staleness for one in part.results)
+        freshest = [one for one in part.results if one.staleness == least]
+        return part.model(max(freshest, key=lambda one: one.n_samples))
 
     def prepare(self, round_: Round) -> dict[str, float]:  # noqa: ARG002  for the strategies that look twice
         """Look at the round before the walk; what it returns are metrics."""
@@ -205,9 +205,6 @@ class Elementwise(Strategy):
             outer = stack.enter_context(round_.outer_writer(state)) if self.slots else None
             for name, spec in specs.items():
                 with writer.tensor(name, spec) as append:
-                    if not spec.floating:
-                        append(self._carried(round_, name, spec=spec))
-                        continue
                     kept = self._walk(round_, name, spec=spec, append=append, steps=name in stepped)
                 if outer is not None and name in stepped:
                     for slot in self.slots:
@@ -229,9 +226,15 @@ class Elementwise(Strategy):
     def _is_averaged(self, name: str) -> bool:
         return name.endswith(self.averaged)
 
-    def _carried(self, round_: Round, name: str, *, spec: Spec) -> Array:
-        text = spec.dtype.kind in "US"
-        return round_.previous.read(name).reshape(-1) if text else self.buffer(round_, name)
+    def _made(self, part: Part, *, spec: Spec, steps: bool) -> Array:
+        """The new values of a range, in their dtype."""
+        if spec.dtype.kind in "US":
+            return part.previous
+        if not spec.floating:
+            return self.carry(part)
+        with np.errstate(all="ignore"):  # what is not finite is named afterwards, by site
+            values = self.step(part) if steps else self.average(part)
+            return values.astype(spec.dtype)
 
     def _walk(
         self, round_: Round, name: str, *, spec: Spec, append: Callable[[Array], None], steps: bool
@@ -242,10 +245,8 @@ class Elementwise(Strategy):
         length = max(_LEAST, _TOGETHER // len(round_.results)) if self.together else RANGE
         for start, stop in ranges(spec.size, length=length):
             part = Part(round_, name, start=start, stop=stop)
-            with np.errstate(all="ignore"):  # what is not finite is named below, by site
-                values = self.step(part) if steps else self.average(part)
-                made = values.astype(spec.dtype)
-            if not np.isfinite(made).all():
+            made = self._made(part, spec=spec, steps=steps)
+            if spec.floating and not np.isfinite(made).all():
                 raise self._blame(part)
             append(made)
             for slot in slots:

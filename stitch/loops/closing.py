@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -25,6 +25,7 @@ from stitch.layout import GLOBAL, PassRef
 from stitch.loops.round import Round
 from stitch.mirror import Sealed
 from stitch.rounds import (
+    NO_SAMPLES,
     Abort,
     Close,
     Code,
@@ -266,11 +267,7 @@ class Closing:
     def _close(self, now: Round, decision: Close, *, look: _Look) -> Turn | None:
         client = self._client
         if sum(one.seal.n_samples for one in look.admitted) == 0:
-            sites = ", ".join(sorted(decision.excluded)) or "the roster is empty"
-            raise RoundError(
-                f"round {now.number}: no site contributed a sample ({sites}); no global was published",
-                hint="Let these sites check their cohorts, then begin a new run under another run_id.",
-            )
+            raise _nothing_left(now.number, decision.excluded)
         client.seat(GLOBAL).still()
         verdict = client.close_attempt(
             now.attempt, now.roster, inputs=look.admitted, excluded=decision.excluded
@@ -322,3 +319,19 @@ class Closing:
     def _code(self, now: Round, attempt: int) -> str | None:
         verdict = self._client.documents.read(layout.verdict(now.number, attempt), Verdict)
         return verdict.doc.code if verdict else None
+
+
+def _nothing_left(number: int, excluded: Mapping[str, str]) -> RoundError:
+    """A round that nobody has a part in: there is no global to make."""
+    others = {site: why for site, why in sorted(excluded.items()) if why != NO_SAMPLES}
+    if others:
+        told = "; ".join(f"{site}: {why[:80]}" for site, why in others.items())
+        return RoundError(
+            f"round {number}: no pass can be used ({told}); no global was published",
+            hint="Let these sites correct their hooks; then clif-stitch sites redo SITE, and run again.",
+        )
+    sites = ", ".join(sorted(excluded)) or "the roster is empty"
+    return RoundError(
+        f"round {number}: no site contributed a sample ({sites}); no global was published",
+        hint="Let these sites check their cohorts, then begin a new run under another run_id.",
+    )

@@ -1,6 +1,6 @@
 """Rounds: pure decisions. Values in, values out; no clock, file or store is touched here."""
 
-from stitch.rounds.admission import Code, Reason, Started, Terms, unfit, unsigned, unused
+from stitch.rounds.admission import NO_SAMPLES, Code, Reason, Started, Terms, unfit, unsigned, unused
 from stitch.rounds.attempts import Attempt
 from stitch.rounds.best import Best, Goal
 from stitch.rounds.buffer import Buffer
@@ -15,6 +15,7 @@ from stitch.rounds.view import RoundView
 __all__ = [
     "EDGES",
     "LATE",
+    "NO_SAMPLES",
     "UNKNOWN",
     "Abort",
     "AllExpected",

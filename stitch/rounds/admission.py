@@ -20,6 +20,10 @@ MOST_ATTEMPTS = 9999
 """No site trains one pass more often; a larger number names no event that could be looked at."""
 
 
+NO_SAMPLES = "zero samples"
+"""Why a pass that is fit has no part in a mean."""
+
+
 class Code(StrEnum):
     """Why a pass is not admitted: a word for programs."""
 
@@ -121,7 +125,7 @@ def unsigned(signer: str, listed: str | None) -> Reason | None:
 
 def unused(seal: Seal) -> Reason | None:
     """Why a pass that is fit has no part in a mean: the lead alone asks, since it may leave the site."""
-    return Reason(Code.ZERO_SAMPLES, "zero samples") if seal.n_samples == 0 else None
+    return Reason(Code.ZERO_SAMPLES, NO_SAMPLES) if seal.n_samples == 0 else None
 
 
 def _envelope(seal: Seal, terms: Terms, ref: PassRef) -> Reason | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stitch.errors import ConfigError
 from stitch.learning.specs import Array
-from stitch.learning.strategies.robust import Robust
+from stitch.learning.strategies.robust import Robust, lower_median
 from stitch.learning.strategies.settings import MOST, within
 from stitch.learning.strategy import FitResult, Round
 from stitch.learning.streaming import Floats, NotFinite, Part, ranges, sum_of_squares, weighted_sum
@@ -64,11 +64,9 @@ class MultiKrum(Robust):
         terms = ((1.0, part.candidate(one)) for one in self._chosen)
         return weighted_sum(terms, size=part.stop - part.start) / float(len(self._chosen))
 
-    def buffer(self, round_: Round, name: str) -> Array:  # noqa: ARG002  the chosen are known
+    def carry(self, part: Part) -> Array:
         """The lower median over the chosen."""
-        stacked = np.stack([one.parameters.read(name).reshape(-1) for one in self._chosen])
-        middle: Array = np.sort(stacked, axis=0)[(len(self._chosen) - 1) // 2]
-        return middle
+        return lower_median([part.model(one) for one in self._chosen])
 
 
 class Krum(MultiKrum):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stitch.learning.specs import Array
-from stitch.learning.strategy import Round
 from stitch.learning.streaming import Elementwise, Floats, NotFinite, Part
 
 
@@ -21,11 +22,15 @@ class Robust(Elementwise):
         """Running statistics are treated like every other tensor."""
         return self.step(part)
 
-    def buffer(self, round_: Round, name: str) -> Array:
-        """The lower median of each element: with two or more sites right, none can set it alone."""
-        stacked = np.stack([one.parameters.read(name).reshape(-1) for one in round_.results])
-        middle: Array = np.sort(stacked, axis=0)[(len(round_.results) - 1) // 2]
-        return middle
+    def carry(self, part: Part) -> Array:
+        """The lower median of each element."""
+        return lower_median([part.model(one) for one in part.results])
+
+
+def lower_median(rows: Sequence[Array]) -> Array:
+    """The middle value of each element; of an even number the lower of the middle two."""
+    middle: Array = np.sort(np.stack(rows), axis=0)[(len(rows) - 1) // 2]
+    return middle
 
 
 def sorted_candidates(part: Part) -> Array:

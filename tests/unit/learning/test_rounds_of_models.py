@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -181,6 +182,39 @@ def test_a_global_that_would_overflow_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="would not be finite"):
         folders.make(FedBuff(server_lr=2.0))
     assert not folders.out.exists()
+
+
+EACH = """
+import hashlib, sys
+from pathlib import Path
+import stitch.learning as learning
+root = Path(sys.argv[1])
+for name in ("FedAvg", "FedAdam", "FedYogi", "DiLoCo", "FedMedian", "TrimmedMean", "MultiKrum"):
+    learning.aggregate(site_dir=root / "sites", out_path=root / "new.npz", global_path=root / "global.npz",
+                       outer_out_path=root / "state.npz", strategy=getattr(learning, name)(), max_norm=1e9)
+    print(name, hashlib.sha256((root / "new.npz").read_bytes()).hexdigest())
+"""
+
+
+def test_the_processor_changes_no_bit(tmp_path: Path) -> None:
+    """The same in a process in which NumPy may not use what this processor has beyond the baseline."""
+    folders = Folders(tmp_path, START)
+    _add(folders, [0, 1, 2, 3, 4])
+    np.savez(tmp_path / "global.npz", **START)  # type: ignore[arg-type]  # NumPy's stubs are too narrow
+    facts: Any = np.show_config(mode="dicts")
+    wide = " ".join(facts["SIMD Extensions"]["found"])
+    said = set()
+    for without in ("", wide):
+        ran = subprocess.run(
+            [sys.executable, "-c", EACH, str(tmp_path)],
+            env={**os.environ, "NPY_DISABLE_CPU_FEATURES": without},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        said.add(ran.stdout)
+    assert len(said) == 1
+    assert said.pop().count("\n") == 7
 
 
 class _Mine(Strategy):

@@ -10,7 +10,7 @@ import pytest
 
 from stitch import layout
 from stitch.client import Client
-from stitch.errors import HookFailed, HookOutput
+from stitch.errors import HookFailed, HookOutput, RoundError
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import PassRef
 from stitch.loops.lead import Lead
@@ -131,6 +131,19 @@ def test_memory_that_runs_out_is_not_the_sites_fault(run: Run) -> None:
 
     with pytest.raises(HookFailed):
         run.begin(killed).step()
+
+
+def test_a_round_with_nobody_left_is_refused_with_the_reasons(run: Run) -> None:
+    def nobody(*, model_path: Path, base_path: Path, reason_path: Path, site_id: str) -> dict[str, float]:
+        reason_path.write_text(f"{site_id} is no good", encoding="utf-8")
+        return {}
+
+    lead = run.begin(nobody)
+    with pytest.raises(RoundError, match=r"no pass can be used \(nu: nu is no good; rush: rush is") as caught:
+        lead.step()
+    assert "sites redo" in caught.value.hint
+    assert lead.client.documents.read(layout.verdict(1, 0), Verdict) is None
+    assert lead.client.documents.read(PassRef(1).seal, Seal) is None
 
 
 def test_a_site_does_not_seal_what_the_hook_refuses(run: Run) -> None:
