@@ -1,4 +1,4 @@
-"""`clif-stitch privacy`: what noise costs and buys, before anything is trained."""
+"""`clif-stitch privacy`: what noise costs and buys before anything is trained, and what was spent."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from typing import Annotated
 import typer
 
 from stitch.cli.privacy_plan import as_json, as_lines, make_plan
+from stitch.cli.privacy_spent import spent_lines
+from stitch.cli.project import settings_here
 from stitch.rounds.accountant import Budget
 from stitch.views.render import console
 
-privacy = typer.Typer(help="Plan the noise of private passes.", no_args_is_help=True)
+privacy = typer.Typer(help="Plan private passes, and see what was spent.", no_args_is_help=True)
 
 
 @privacy.callback()
 def _group() -> None:
-    """Plan the noise of private passes."""
+    """Plan private passes, and see what was spent."""
+
+
+@privacy.command("show")
+def show() -> None:
+    """Show what this site's data have given away so far, by its journal."""
+    for line in spent_lines(settings_here(stores=False)):
+        console().out(line, highlight=False)
 
 
 @privacy.command("plan")

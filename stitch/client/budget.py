@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,6 +62,14 @@ def noise_of(settings: Settings) -> float:
     if given is not None:
         return given
     return rounded_up(budget_of(settings).noise(max(1, settings.num_passes)))
+
+
+def plan_left(settings: Settings, releases: Sequence[Release]) -> tuple[int, int]:
+    """How many passes of this run still fit into the budget, and how many are left to make."""
+    done = len({one.site_pass for one in releases if one.run == settings.run_id})
+    wanted = max(0, settings.num_passes - done)
+    spent = [one.sigma for one in releases]
+    return budget_of(settings).passes(noise_of(settings), spent=spent, most=wanted), wanted
 
 
 def journal_of(settings: Settings) -> BudgetJournal:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from stitch import layout
 from stitch.client.actor import Actor
-from stitch.client.budget import Release, budget_of, journal_of, noise_of
+from stitch.client.budget import Release, budget_of, journal_of, noise_of, plan_left
 from stitch.errors import BadDocument, ProtocolError
 from stitch.layout import Event, PassRef
 from stitch.mirror import Mirror, Sealed
@@ -45,7 +45,12 @@ def require_journal(actor: Actor, published: Iterable[PassRef]) -> None:
         stored = actor.passes.read_seal(ref)
         if stored is not None and is_private(stored.doc.transforms):
             there.append(stored.doc.model_sha256)
-    journal_of(actor.settings).require_complete(there)
+    journal = journal_of(actor.settings)
+    journal.require_complete(there)
+    possible, wanted = plan_left(actor.settings, journal.releases())
+    if possible < wanted:
+        text = f"the privacy budget holds {possible} of the {wanted} passes that are left"
+        actor.journal.note(actor.lane, "warn", text=text)
 
 
 def charge(actor: Actor, sealed: Sealed) -> None:
