@@ -22,10 +22,12 @@ def need(same: bool, what: str) -> None:
 
 
 def check_pass(folder: Path, *, lane: str, number: int) -> dict[str, Any]:
-    """A seal that belongs to its place, and the model that it names."""
+    """A seal that belongs to its place, and the files that it names."""
     seal: dict[str, Any] = json.loads((folder / "metrics.json").read_bytes())
     need((seal["lane"], seal["pass_id"]) == (lane, number), f"{folder} holds another pass's seal")
     need(sha256(folder / seal["model_file"]) == seal["model_sha256"], f"{folder} holds another model")
+    for one in seal["attachments"]:
+        need(sha256(folder / one["file"]) == one["sha256"], f"{folder} holds another {one['name']}")
     return seal
 
 
