@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from stitch import layout
 from stitch.client.begun import Begun
+from stitch.client.releasing import site_transforms
 from stitch.config.settings import pins_in_force
 from stitch.errors import (
     CommitmentMismatch,
@@ -88,6 +89,7 @@ def terms_of(actor: Begun, seal: Seal) -> Terms:
         chain={} if base is None else {base.ref.number: base.seal.model_sha256},
         pins={name: pin.sha256 for name, pin in pins.items()},
         commit=settings.integrity.commit,
+        transforms=site_transforms(settings),
     )
 
 

@@ -103,6 +103,15 @@ def transform_inputs(
             retried(partial(made.replace, model))
 
 
+def site_transforms(settings: Settings) -> tuple[str, ...]:
+    """What every site's model must have gone through in a private run."""
+    privacy = settings.privacy
+    if privacy.mode is None:
+        return ()
+    clip = clip_name(privacy.clip)
+    return (clip,) if privacy.mode == "central" else (clip, noise_name(noise_of(settings)))
+
+
 def global_transforms(settings: Settings) -> tuple[str, ...]:
     """What the aggregate hook of a private run does to a global, as its seal tells it."""
     privacy = settings.privacy

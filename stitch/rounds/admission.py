@@ -38,6 +38,7 @@ class Code(StrEnum):
     NOT_COMMITTED = "not_committed"
     NOT_BOUND = "not_bound"
     COMMITMENT = "commitment"
+    TRANSFORMS = "transforms"
     SIGNATURE = "signature"
     MODEL = "model"
 
@@ -71,6 +72,7 @@ class Terms:
         chain: the SHA-256 of the model of each global of this chain, by number.
         pins: the SHA-256 of each pin that holds for the pass, by name.
         commit: every pass must commit to its data.
+        transforms: what must have been done to its model before it was sealed.
     """
 
     run_id: str
@@ -81,6 +83,7 @@ class Terms:
     chain: Mapping[int, str]
     pins: Mapping[str, str] = field(default_factory=dict)
     commit: bool = False
+    transforms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ def unfit(seal: Seal, terms: Terms, *, ref: PassRef, started: Started | None) ->
         _envelope(seal, terms, ref)
         or _base(seal, terms)
         or _echo(seal, terms)
+        or _transforms(seal, terms)
         or _commitment(seal, terms, started)
     )
 
@@ -164,6 +168,14 @@ def _echo(seal: Seal, terms: Terms) -> Reason | None:
         return Reason(Code.ROUND_SEED, "its round seed is not that of its round")
     if dict(seal.pins) != dict(terms.pins):
         return Reason(Code.PINS, "its pins are not those of the run")
+    return None
+
+
+def _transforms(seal: Seal, terms: Terms) -> Reason | None:
+    """In a private run a model says that it was clipped and noised, or it is not used."""
+    for name in terms.transforms:
+        if name not in seal.transforms:
+            return Reason(Code.TRANSFORMS, f"its seal does not say {name}")
     return None
 
 

@@ -19,6 +19,11 @@ def noise_name(sigma: float) -> str:
     return f"{_GAUSSIAN}{sigma:g}"
 
 
+def is_noised(transforms: Iterable[str]) -> bool:
+    """Whether noise was drawn for a file with these: nobody can make its bytes again."""
+    return any(name.startswith(_GAUSSIAN) for name in transforms)
+
+
 def is_private(transforms: Iterable[str]) -> bool:
     """Whether a pass with these is charged: what was clipped is, wherever the noise comes."""
     return any(name.startswith(_CLIP) for name in transforms)

@@ -29,6 +29,7 @@ class ProvenPass:
         overruled: an abort marker of its own attempt, which the seal overrules (law 2).
         hashed: bytes of models and attachments that were hashed.
         rerun: the aggregate hook made the same bytes again.
+        noised: the aggregation drew noise, so nobody can make these bytes again.
     """
 
     pass_id: int
@@ -42,6 +43,7 @@ class ProvenPass:
     overruled: bool = False
     hashed: int = 0
     rerun: bool = False
+    noised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ def _checked(one: ProvenPass) -> Iterator[str]:
     yield "model"
     if one.rerun:
         yield "rerun"
+    if one.noised:
+        yield "noise, made once"
     if one.excluded:
         yield f"without {names(one.excluded)}"
     if one.unread:

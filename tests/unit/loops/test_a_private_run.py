@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stitch.client.transcript import Transcript
+from stitch.client.verify import Verification
+from stitch.client.workbench import Workbench
 from stitch.config.settings import Hooks, Privacy
 from stitch.errors import EgressRefused, HookFailed, PrivacyBudgetExceeded, PrivacyError, TransformDegenerate
 from stitch.layout import PassRef
 from stitch.learning.tensors import read_model, write_model
 from stitch.rounds.accountant import Budget
+from stitch.views.proof import Proof
 from tests.unit.loops.private import LOCAL, SHAPE, STEP, PrivateRun
 
 COUNT = float(np.prod(SHAPE))
@@ -251,6 +255,28 @@ def test_noise_at_the_lead_is_added_once_and_sites_only_clip(
         assert [one.sigma for one in run.releases(site)] == [3.0]
     told = run.model(1)["w"].astype(float) - run.model(0)["w"]
     assert told.std() == pytest.approx(3.0 * 0.01 / 3, rel=0.1)
+    proof = proved(run, "rush")
+    assert [(one.pass_id, one.rerun, one.noised) for one in proof.passes] == [
+        (0, False, False),
+        (1, False, True),
+    ]
+
+
+def test_a_run_with_noise_at_the_sites_can_be_made_again_by_anybody(
+    tmp_path: Path, runs: list[PrivateRun]
+) -> None:
+    run = made(runs, tmp_path, num_passes=1)
+    run.finish(run.loops())
+    assert [(one.rerun, one.noised) for one in proved(run, "rush").passes] == [(False, False), (True, False)]
+
+
+def proved(run: PrivateRun, site: str) -> Proof:
+    """What `verify --rerun` finds."""
+    client = run.clients[site]
+    record = Transcript(client.lanes)
+    manifest = record.chain.manifest.doc
+    bench = Workbench(client.settings, client.lanes, manifest=manifest, runner=client.runner)
+    return Verification(record, bench=bench, logs=run.folder / "logs").run()
 
 
 def _lost(*args: object, **named: object) -> None:

@@ -46,6 +46,16 @@ def seal(**changes: object) -> Seal:
     return Seal.make(**fields | changes)
 
 
+def test_in_a_private_run_a_pass_must_say_that_it_was_clipped_and_noised() -> None:
+    private = replace(TERMS, transforms=("clip:1", "gaussian:2"))
+    fit = seal(transforms=["pre_release", "clip:1", "gaussian:2"])
+    assert unfit(fit, private, ref=REF, started=None) is None
+    for said in ([], ["clip:1"], ["clip:2", "gaussian:2"], ["clip:1", "gaussian:1"]):
+        reason = unfit(seal(transforms=said), private, ref=REF, started=None)
+        assert isinstance(reason, Reason)
+        assert reason.code is Code.TRANSFORMS
+
+
 def test_an_honest_pass_is_fit() -> None:
     assert unfit(seal(), TERMS, ref=REF, started=None) is None
     assert unused(seal()) is None
