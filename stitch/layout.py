@@ -218,6 +218,11 @@ def event(site: str, pass_id: int, *, name: Event, attempt: int = 1) -> str:
     return f"{site_lane(site)}/events/{pass_name(pass_id)}.{name}{suffix}.json"
 
 
+def central(pass_id: int) -> str:
+    """The lead's own score of a global, on its validation set."""
+    return f"{GLOBAL}/events/{pass_name(pass_id)}.{Event.EVALUATED}.json"
+
+
 def is_signed(key: Key) -> bool:
     """Whether a run that signs has a signature beside this document."""
     return key.what in SIGNED or (key.what is What.EVENT and key.name == Event.EVALUATED)
@@ -250,6 +255,7 @@ _PATTERNS: tuple[tuple[What, re.Pattern[str]], ...] = tuple(
             rf"(?P<lane>global)/rounds/pass_(?P<n>{_NUMBER})\.a(?P<a>0|[1-9][0-9]{{0,17}})\.aborted\.json",
         ),
         (What.EVENT, rf"(?P<lane>sites/{_SITE})/events/pass_(?P<n>{_NUMBER})\.{_EVENT}\.json"),
+        (What.EVENT, rf"(?P<lane>global)/events/pass_(?P<n>{_NUMBER})\.(?P<name>evaluated)\.json"),
         (What.SEAL, rf"{_FOLDER}/metrics\.json"),
         (What.MODEL, rf"{_FOLDER}/model\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),
         (What.ATTACHMENT, rf"{_FOLDER}/(?P<name>{_WORD})\.(?P<digest>{_DIGEST})\.(?P<ext>{_EXT})"),

@@ -111,6 +111,7 @@ def hooks(settings: Settings) -> Iterator[Check]:
         ("client", None, own.client),
     ]
     if settings.is_lead:
+        wanted.append(("hook evaluate_central", "evaluate_central", own.evaluate_central))
         wanted += [("hook aggregate", "aggregate", own.aggregate), ("strategy", None, own.strategy)]
     for name, hook, spec in wanted:
         if spec is None:

@@ -23,6 +23,7 @@ class HookChoice(StrEnum):
     TRAIN = "train"
     AGGREGATE = "aggregate"
     EVALUATE = "evaluate"
+    EVALUATE_CENTRAL = "evaluate_central"
 
 
 def find_logs(runs_dir: Path, *, pass_id: int | None, hook: HookChoice | None) -> list[Path]:

@@ -124,10 +124,18 @@ def with_evaluations(call: HookCall, told: Sequence[Mapping[str, object]]) -> Ho
     return replace(call, optional={**call.optional, "evaluation_results": list(told)}) if told else call
 
 
-def evaluate_call(settings: Settings, stage: Stage, *, spec: HookSpec, model: Path, pass_id: int) -> HookCall:
-    """Evaluate a global on this site's held-out data; makes no model."""
+def evaluate_call(
+    settings: Settings,
+    stage: Stage,
+    *,
+    spec: HookSpec,
+    model: Path,
+    pass_id: int,
+    hook: HookName = "evaluate",
+) -> HookCall:
+    """Evaluate a global on this site's held-out data, or on the lead's validation set; makes no model."""
     return HookCall(
-        hook="evaluate",
+        hook=hook,
         spec=spec,
         root=settings.root,
         required={"global_path": str(model), "data_dir": str(settings.data_dir)},
@@ -139,7 +147,7 @@ def evaluate_call(settings: Settings, stage: Stage, *, spec: HookSpec, model: Pa
         },
         out_path=None,
         work_dir=stage.work_dir,
-        log_path=Trail(settings.runs_dir).log(pass_id, "evaluate"),
+        log_path=Trail(settings.runs_dir).log(pass_id, hook),
         timeout_s=_timeout(settings),
     )
 

@@ -74,6 +74,26 @@ class ScoreVerbs(SiteVerbs):
             metrics=narrow(metrics, self.settings.egress.metrics),
         )
 
+    def emit_central(self, sealed: Sealed, *, n_samples: int, metrics: Mapping[str, float]) -> None:
+        """Create the lead's own score of a global; one that is there is kept.
+
+        Raises:
+            EgressRefused: 0 < n_samples < min_n; nothing was sent.
+        """
+        check_counts(n_samples, self.settings.egress)
+        doc = EventDoc.make(
+            run_id=self.settings.run_id,
+            site=self.site,
+            pass_id=sealed.ref.number,
+            event=Event.EVALUATED.value,
+            attempt=1,
+            created_at=self.clock.now(),
+            model_sha256=sealed.seal.model_sha256,
+            n_samples=n_samples,
+            metrics=narrow(metrics, self.settings.egress.metrics),
+        )
+        self.told(self.documents.create(layout.central(sealed.ref.number), doc))
+
     def evaluated(self, base: Sealed) -> Evaluated | None:
         """What the sites' evaluations of a global come to now; None where the settings ask for none.
 

@@ -135,7 +135,7 @@ def _plain(toml: StitchFile) -> dict[str, Any]:
 def _hooks(toml: StitchFile) -> Hooks:
     table = toml.hooks
     given = hooks_of(table.model_dump(exclude_unset=True), options=bool(toml.strategy), file=FILE)
-    for hook in ("train", "aggregate", "evaluate", "diagnose", "pre_aggregate", "admit"):
+    for hook in ("train", "aggregate", "evaluate", "evaluate_central", "diagnose", "pre_aggregate", "admit"):
         if hook in given:
             given[hook] = _spec(given[hook])
     if table.model_ext is not None:

@@ -112,6 +112,7 @@ class HooksTable(_Table):
     train: Hook | None = Field(default=None, description=_HOOK)
     aggregate: Hook | None = Field(default=None, description=_HOOK)
     evaluate: Hook | None = Field(default=None, description=_HOOK)
+    evaluate_central: Hook | None = Field(default=None, description=_HOOK)
     diagnose: Hook | None = Field(default=None, description=_HOOK)
     pre_aggregate: Hook | None = Field(default=None, description=_HOOK)
     admit: Hook | None = Field(default=None, description=_HOOK)

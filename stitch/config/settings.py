@@ -100,6 +100,7 @@ class Hooks:
     train: HookSpec = "code/train.py:train"
     aggregate: HookSpec = "code/aggregate.py:aggregate"
     evaluate: HookSpec | None = None
+    evaluate_central: HookSpec | None = None
     diagnose: HookSpec | None = None
     pre_aggregate: HookSpec | None = None
     admit: HookSpec | None = None

@@ -10,7 +10,16 @@ from typing import Literal
 from stitch.errors import Stopped
 
 HookName = Literal[
-    "train", "aggregate", "evaluate", "diagnose", "leaves", "pre_release", "release", "pre_aggregate", "admit"
+    "train",
+    "aggregate",
+    "evaluate",
+    "evaluate_central",
+    "diagnose",
+    "leaves",
+    "pre_release",
+    "release",
+    "pre_aggregate",
+    "admit",
 ]
 
 HookSpec = str | tuple[str, ...]

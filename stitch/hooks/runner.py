@@ -38,6 +38,7 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
     "train": ("global_path", "out_path", "data_dir"),
     "aggregate": ("site_dir", "out_path"),
     "evaluate": ("global_path", "data_dir"),
+    "evaluate_central": ("global_path", "data_dir"),
     "diagnose": ("candidate_path", "global_path"),
     "leaves": ("data_dir",),
     "pre_release": ("model_path", "global_path", "out_path"),

@@ -31,6 +31,7 @@ from stitch.hooks.call import HookName
 from stitch.hooks.inline import FunctionRunner, HookFunction
 from stitch.hooks.runner import HookRunner
 from stitch.layout import GLOBAL
+from stitch.loops.central import Central
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
 from stitch.mirror import Mirror
@@ -42,7 +43,7 @@ GROWTH = 1.125
 """A wait is about a ninth of what was waited already: late by a ninth, and 40 requests in five minutes."""
 _SLICE_S = 0.05
 
-Loop = Local | Lead
+Loop = Local | Lead | Central
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def require_hooks(settings: Settings) -> None:
         return
     hooks = settings.hooks
     everywhere = (hooks.train, hooks.evaluate, hooks.leaves, hooks.client, settings.privacy.pre_release)
-    lead = (hooks.aggregate, hooks.strategy, hooks.pre_aggregate)
+    lead = (hooks.aggregate, hooks.strategy, hooks.pre_aggregate, hooks.evaluate_central)
     for spec in (*everywhere, *(lead if settings.is_lead else ())):
         if spec is not None:
             check_files(settings.root, spec)
@@ -184,8 +185,12 @@ def warn_of_tokens(client: Client, watch: TokenWatch) -> None:
 
 
 def loops_of(client: Client) -> list[Loop]:
-    """The loops of this actor: at the lead its own training and the rounds, independent of each other."""
-    return [Lead(client), Local(client)] if client.settings.is_lead else [Local(client)]
+    """The loops of this actor: at the lead rounds, own training and own scores, independent of each other."""
+    if not client.settings.is_lead:
+        return [Local(client)]
+    # Under review no number leaves that nobody saw.
+    scores = client.settings.hooks.evaluate_central is not None and not client.settings.egress.reviewed
+    return [Lead(client), Local(client), *([Central(client)] if scores else [])]
 
 
 def drive(client: Client, *, loops: Sequence[Loop] | None = None) -> Finished | None:

@@ -101,6 +101,7 @@ class Federation:
         changes: settings of processes to come that differ from the usual ones, such as `policy`.
         stack: the processes whose turns are under way, the innermost last.
         scores: whether sites have an evaluate hook, which scores a global by its value.
+        central: whether the lead has one more, for its validation set; it does the same.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class Federation:
         self.sites = sites
         self.num_passes = num_passes
         self.changes: dict[str, Any] = {}
-        self.scores = False
+        self.scores = self.central = False
         self.max_retries = max_retries
         self.plan = plan or _no_faults
         self.before = before or _nothing
@@ -159,7 +160,11 @@ class Federation:
             output_dir=root / "output",
             heartbeat_minutes=INTERVAL_S / 60,
             root_seed=7,
-            hooks=Hooks(model_ext=EXT, evaluate="code/evaluate.py:evaluate" if self.scores else None),
+            hooks=Hooks(
+                model_ext=EXT,
+                evaluate="code/evaluate.py:evaluate" if self.scores else None,
+                evaluate_central="code/evaluate.py:evaluate" if self.central else None,
+            ),
         )
         return replace(usual, **self.changes)
 

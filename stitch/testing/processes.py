@@ -17,8 +17,7 @@ from stitch.errors import BadDocument, DigestMismatch, DiskError, StitchError, S
 from stitch.files import file_sha256
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import PassRef
-from stitch.loops import Lead, Local
-from stitch.loops.drive import loops_of
+from stitch.loops.drive import Loop, loops_of
 from stitch.mirror import Mirror
 from stitch.rounds import Turn
 from stitch.store.base import Store
@@ -49,7 +48,7 @@ class Delivery:
 
     Attributes:
         process: whose hook.
-        hook: "train", "aggregate" or "evaluate".
+        hook: "train", "aggregate", "evaluate" or "evaluate_central".
         pass_id: the pass it was to make, or to score.
         inputs: SHA-256 of each model it could open, by site; the base's under "".
     """
@@ -107,9 +106,7 @@ class Process:
             Setup(
                 clock=clock,
                 lanes=self._lanes(),
-                runner=FunctionRunner(
-                    {"train": self._train, "aggregate": self._aggregate, "evaluate": self._evaluate}
-                ),
+                runner=self._runner(),
                 mirror=self.mirror,
                 heart=partial(SteppedHeart, clock=clock, hearts=self._hearts),
                 readers=1,
@@ -118,7 +115,7 @@ class Process:
                 one_turn=one_turn,
             ),
         )
-        self.loops: dict[str, Local | Lead] = {loop.name: loop for loop in loops_of(self.client)}
+        self.loops: dict[str, Loop] = {loop.name: loop for loop in loops_of(self.client)}
         self._done: set[str] = set()
         self._busy: set[str] = set()
 
@@ -235,6 +232,16 @@ class Process:
             store = RetryingStore(store, max_retries=federation.max_retries, backoff_seconds=0)
         return federation.lanes(store)
 
+    def _runner(self) -> FunctionRunner:
+        return FunctionRunner(
+            {
+                "train": self._train,
+                "aggregate": self._aggregate,
+                "evaluate": self._evaluate,
+                "evaluate_central": self._evaluate_central,
+            }
+        )
+
     def _train(self, global_path: Path | None, out_path: Path, pass_id: int, **_: Any) -> dict[str, Any]:
         self._deliver("train", pass_id, inputs={"": global_path} if global_path else {})
         return self.federation.train(self.site, global_path, out=out_path)
@@ -251,6 +258,10 @@ class Process:
 
     def _evaluate(self, global_path: Path, pass_id: int, **_: Any) -> dict[str, Any]:
         self._deliver("evaluate", pass_id, inputs={"": global_path})
+        return self.federation.evaluate(self.site, global_path)
+
+    def _evaluate_central(self, global_path: Path, pass_id: int, **_: Any) -> dict[str, Any]:
+        self._deliver("evaluate_central", pass_id, inputs={"": global_path})
         return self.federation.evaluate(self.site, global_path)
 
     def _deliver(self, hook: str, pass_id: int, *, inputs: Mapping[str, Path]) -> None:

@@ -81,6 +81,8 @@ def _rows(status: RunStatus, item: PassStatus) -> Iterator[dict[str, object]]:
         row = _row(status, item.global_, lane="global", site="")
         for name, means in (("train_mean", item.train_means), ("evaluation_mean", item.evaluation_means)):
             row |= {f"{name}.{key}": value for key, value in means.metrics.items()} if means else {}
+        own_scores = item.central.metrics if item.central else {}
+        row |= {f"central.{key}": value for key, value in own_scores.items()}
         yield row
     for own in item.sites:
         row = _row(status, own, lane=f"sites/{own.site}", site=own.site)

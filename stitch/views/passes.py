@@ -28,8 +28,9 @@ def passes_of(
     for site, files in sites.items():
         for found, seal in _seals(files):
             own.setdefault(seal.pass_id, []).append(rounds.site_pass(site, files, found=found, seal=seal))
-        for score in _evaluations(site, files):
+        for score in _evaluations(files):
             scores.setdefault(score.pass_id, []).append(score)
+    central = {one.pass_id: one for one in _evaluations(global_lane)}
     return tuple(
         PassStatus(
             pass_id=number,
@@ -38,6 +39,7 @@ def passes_of(
             evaluated=tuple(scores.get(number, ())),
             train_means=train_means(records.get(number)),
             evaluation_means=evaluation_means(records.get(number + 1), scores.get(number, ())),
+            central=central.get(number),
         )
         for number in sorted(globals_.keys() | own.keys() | scores.keys())
     )
@@ -126,11 +128,11 @@ def _ready(files: LaneFiles, found: Found, seal: Seal) -> bool:
     return found.key.ref is not None and files.holds_model(seal, found.key.ref.folder)
 
 
-def _evaluations(site: str, files: LaneFiles) -> Iterator[Evaluation]:
-    """The newest evaluation of each global by this site."""
+def _evaluations(files: LaneFiles) -> Iterator[Evaluation]:
+    """The newest evaluation of each global in this lane."""
     newest: dict[int, EventDoc] = {}
     for found in files.of(What.EVENT):
         if found.key.name == Event.EVALUATED and isinstance(found.document, EventDoc):
             newest[found.key.number] = found.document
     for number, event in newest.items():
-        yield Evaluation(site, number, event.n_samples, dict(event.metrics or {}))
+        yield Evaluation(event.site, number, event.n_samples, dict(event.metrics or {}))

@@ -196,6 +196,9 @@ def _lines(item: PassStatus) -> Iterator[_Line]:
         yield _Line(label, f"  at {score.site}", "-", n, score.metrics)
     if item.evaluation_means is not None and len(item.evaluation_means.sites) > 1:
         yield _mean(label, item.evaluation_means, indent="  ")
+    if item.central is not None:
+        n = "-" if item.central.n_samples is None else str(item.central.n_samples)
+        yield _Line(label, "  central", "-", n, item.central.metrics)
 
 
 def _mean(label: str, means: Means, *, indent: str = "") -> _Line:

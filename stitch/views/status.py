@@ -193,6 +193,7 @@ class PassStatus:
     Attributes:
         train_means: of the site passes that the global was made of.
         evaluation_means: of the sites' scores of the global.
+        central: the lead's own score of the global, on its validation set.
     """
 
     pass_id: int
@@ -201,6 +202,7 @@ class PassStatus:
     evaluated: tuple[Evaluation, ...]
     train_means: Means | None = None
     evaluation_means: Means | None = None
+    central: Evaluation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ def _written_by_the_lead(key: Key) -> str:
         What.ROSTER: layout.roster(key.number),
         What.VERDICT: layout.verdict(key.number, key.attempt),
         What.ABORT: layout.abort(key.number, key.attempt),
+        What.EVENT: layout.central(key.number),
     }[key.what]
 
 

@@ -21,13 +21,13 @@ class Evaluated(Chaos):
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)
-        self.federation.scores = True
+        self.federation.scores, self.federation.central = True, seed % 2 == 1
 
     def _before(self, process: Process, what: str, *, key: str) -> None:
-        if self.wild and what == "evaluate":
+        if self.wild and what in ("evaluate", "evaluate_central"):
             if self.chance.random() < HOOK_FAILURE:
-                self.say(f"{process}: the evaluate hook fails at {key}")
-                raise HookTrouble("patient 4711 broke the evaluate hook")
+                self.say(f"{process}: the {what} hook fails at {key}")
+                raise HookTrouble(f"patient 4711 broke the {what} hook")
             if self.left > 0 and len(self.federation.stack) < 4 and self.chance.random() < 0.3:
                 self._meanwhile(process, f"{what} {key}")
             return

@@ -54,6 +54,7 @@ def tree() -> Tree:
         round={"excluded": left_out, "train_means": {"auroc": 0.71, "base_auroc": 0.5}},
     )
     made.event("rush", 1, "evaluated", n_samples=40, metrics={"auroc": 0.72})
+    made.central(1, n_samples=500, metrics={"auroc": 0.73})
     made.clock.advance(5)
     made.beat(site_lane("rush"), state="training")
     made.event("rush", 2, "started")
@@ -101,6 +102,7 @@ def test_csv_has_one_row_a_site_and_pass_and_one_a_global(tree: Tree) -> None:
     assert [row["metric.auroc"] for row in table] == ["", "0.7", "0.7", "0.7"]
     assert [row["evaluated.auroc"] for row in table] == ["", "", "0.72", ""]
     assert [row["train_mean.auroc"] for row in table] == ["", "0.71", "", ""]
+    assert [row["central.auroc"] for row in table] == ["", "0.73", "", ""]
     assert [row["evaluation_mean.auroc"] for row in table] == ["", "0.72", "", ""]
     assert [row["used_by"] for row in table] == ["", "", "1", "1"]
     assert [row["base_pass"] for row in table] == ["", "", "0", "0"]

@@ -165,6 +165,11 @@ class Tree:
         document = EventDoc.make(**values | fields)
         self.doc(layout.event(site, number, name=Event(name), attempt=attempt), document)
 
+    def central(self, number: int, **fields: Any) -> None:
+        """The lead's own score of a global."""
+        place = {"run_id": RUN, "site": LEAD, "pass_id": number, "event": "evaluated", "attempt": 1}
+        self.doc(layout.central(number), EventDoc.make(**place, **fields, created_at=self.clock.now()))
+
     def seal(self, ref: PassRef, *, model: bool = True, **fields: Any) -> str:
         """A sealed pass; returns the model's hash."""
         content = f"{ref.folder}".encode()
