@@ -10,6 +10,7 @@ import typer
 
 from stitch.cli.audit import audit
 from stitch.cli.carry import carry
+from stitch.cli.commitment import commitment
 from stitch.cli.crash import complain, report_crash
 from stitch.cli.demo import demo
 from stitch.cli.doctor import doctor
@@ -74,6 +75,7 @@ for _name, _verb in (
     ("end", end),
     ("verify", verify),
     ("audit", audit),
+    ("commitment", commitment),
     ("replay", replay),
 ):
     app.command(_name)(_verb)

@@ -14,15 +14,16 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stitch.client.actor import Actor
 from stitch.client.admission import read_started
 from stitch.client.begun import Begun
 from stitch.client.calls import leaves_call
-from stitch.client.ended import run_hook, until_ended
-from stitch.errors import Stopped
+from stitch.client.ended import until_ended
+from stitch.errors import ConfigError, Stopped
 from stitch.files import disk, disk_error, write_file
 from stitch.layout import PassRef
 from stitch.rounds import Started, dataset_root, numbered
@@ -57,17 +58,69 @@ def root_of_data(actor: Actor, pass_id: int) -> str:
         RunEnded: the run was ended meanwhile.
         Stopped: the actor was told to stop.
     """
-    folder = actor.mirror.root / "local" / "dataset"
+    folder = _folder(actor)
     with disk(folder):
         folder.mkdir(parents=True, exist_ok=True)
         secret = _secret(folder / "salt")
-    if actor.settings.hooks.leaves is not None:
-        return dataset_root(numbered(_yielded(actor, actor.settings.hooks.leaves, pass_id)), secret=secret)
     with until_ended(actor) as halt:  # hashing a cohort may take hours, as training does
-        hashes = Hashes(folder / "hashes.json", stop=halt)
-        files = [(name, hashes.of(name, path)) for name, path in data_files(actor.settings.data_dir)]
+        contents = _contents(actor, pass_id, stop=halt)
+    return dataset_root(contents, secret=secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """This site's data as they are now, beside what it declared.
+
+    Attributes:
+        root: over the data now.
+        declared: by pass, in their order, the root in the seal of each that this mirror holds.
+        contents: name and SHA-256 of each content.
+        secret: the site's salt. Never shown.
+    """
+
+    root: str
+    declared: Mapping[PassRef, str]
+    contents: Sequence[tuple[bytes, bytes]]
+    secret: bytes = field(repr=False)
+
+
+def standing(actor: Actor) -> Standing:
+    """Compare the data with what was declared; also after the end of the run. Nothing is written but hashes.
+
+    Raises:
+        ConfigError: this run does not commit to data, or the salt is gone: no root can be opened any more.
+        HookError, DiskError, Stopped: as `root_of_data`.
+    """
+    if not actor.settings.integrity.commit:
+        raise ConfigError(
+            "this run does not commit to data", hint="[integrity] commit = true, before a run begins."
+        )
+    file = _folder(actor) / "salt"
+    secret = file.read_bytes() if file.is_file() else b""
+    if len(secret) != _DIGEST_BYTES:
+        raise ConfigError(
+            "there is no salt here: what this site declared cannot be opened",
+            hint="Use the machine that trained, or bring back its stitch_store/<run_id>/local/dataset.",
+        )
+    seals = [actor.mirror.sealed(ref) for ref in actor.mirror.passes(actor.lane)]
+    declared = {one.ref: one.seal.dataset_root for one in seals if one and one.seal.dataset_root}
+    newest = max((ref.number for ref in declared), default=1)
+    contents = _contents(actor, newest, stop=actor.stop)
+    return Standing(dataset_root(contents, secret=secret), declared, contents, secret)
+
+
+def _folder(actor: Actor) -> Path:
+    return actor.mirror.root / "local" / "dataset"
+
+
+def _contents(actor: Actor, pass_id: int, *, stop: threading.Event) -> list[tuple[bytes, bytes]]:
+    """Name and SHA-256 of each content of the site's data."""
+    if actor.settings.hooks.leaves is not None:
+        return numbered(_yielded(actor, actor.settings.hooks.leaves, pass_id, stop=stop))
+    hashes = Hashes(_folder(actor) / "hashes.json", stop=stop)
+    files = [(name, hashes.of(name, path)) for name, path in data_files(actor.settings.data_dir)]
     hashes.keep()
-    return dataset_root([(os.fsencode(name), digest) for name, digest in files], secret=secret)
+    return [(os.fsencode(name), digest) for name, digest in files]
 
 
 def data_files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -140,12 +193,12 @@ class Hashes:
         return digest.hexdigest()
 
 
-def _yielded(actor: Actor, spec: str, pass_id: int) -> list[bytes]:
+def _yielded(actor: Actor, spec: str, pass_id: int, *, stop: threading.Event) -> list[bytes]:
     """The digests of what the site's hook yields."""
     stage = actor.mirror.stage(PassRef(pass_id, actor.site))
     try:
         call = leaves_call(actor.settings, spec=spec, pass_id=pass_id, folder=stage.work_dir)
-        run_hook(actor, call)
+        actor.runner.run(call, stop=stop)
         data = (stage.work_dir / "leaves.bin").read_bytes()
     finally:
         actor.mirror.discard(stage)

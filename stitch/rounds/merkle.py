@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from stitch.errors import ConfigError
 
@@ -37,23 +39,89 @@ def dataset_root(episodes: Iterable[tuple[bytes, bytes]], *, secret: bytes) -> s
     return _tagged(ROOT, len(leaves).to_bytes(8), _top(leaves)).hex()
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What shows that one content is among those of a root, and nothing of the others.
+
+    Attributes:
+        name: the content's.
+        content: its SHA-256.
+        salt: the leaf's own; it tells nothing of another's.
+        path: from the leaf to the top: on which side the neighbour stands, and its hash.
+        count: how many leaves there are.
+    """
+
+    name: bytes
+    content: bytes
+    salt: bytes
+    path: tuple[tuple[Literal["left", "right"], bytes], ...]
+    count: int
+
+    @property
+    def root(self) -> str:
+        """The root that this opens; computed from what it holds alone."""
+        at = _salted(self.name, self.content, salt=self.salt)
+        for side, neighbour in self.path:
+            at = _tagged(NODE, neighbour, at) if side == "left" else _tagged(NODE, at, neighbour)
+        return _tagged(ROOT, self.count.to_bytes(8), at).hex()
+
+
+def open_leaf(episodes: Iterable[tuple[bytes, bytes]], name: bytes, *, secret: bytes) -> Opening:
+    """Open the root over named contents for one of them.
+
+    Args:
+        episodes: as for `dataset_root`.
+        name: whose leaf.
+        secret: as for `dataset_root`; it is not in what comes out.
+
+    Raises:
+        ConfigError: none has that name.
+    """
+    ordered = sorted(episodes)
+    at = next((number for number, (one, _) in enumerate(ordered) if one == name), None)
+    if at is None:
+        raise ConfigError(
+            f"{name.decode(errors='replace')[:200]!r} is none of the contents of this root",
+            hint="Name a file relative to the data folder, with forward slashes.",
+        )
+    content, path = ordered[at][1], list[tuple[Literal["left", "right"], bytes]]()
+    level = [_leaf(one, digest, secret=secret) for one, digest in ordered]
+    while len(level) > 1:
+        beside = at ^ 1
+        if beside < len(level):  # an odd last one goes up as it is
+            path.append(("left" if beside < at else "right", level[beside]))
+        level, at = _above(level), at // 2
+    return Opening(name, content, _salt(name, secret=secret), tuple(path), len(ordered))
+
+
 def numbered(contents: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     """Names for contents that have none: their places among the sorted ones, so that order is no matter."""
     return [(b"%016d" % number, content) for number, content in enumerate(sorted(contents))]
 
 
 def _leaf(name: bytes, content: bytes, *, secret: bytes) -> bytes:
-    """One leaf, under a salt that tells nothing of any other leaf's."""
-    episode = _tagged(EPISODE, len(name).to_bytes(8), name, content)
-    return _tagged(LEAF, hmac.digest(secret, name, "sha256"), episode)
+    return _salted(name, content, salt=_salt(name, secret=secret))
+
+
+def _salt(name: bytes, *, secret: bytes) -> bytes:
+    """The salt of one leaf, which tells nothing of any other leaf's."""
+    return hmac.digest(secret, name, "sha256")
+
+
+def _salted(name: bytes, content: bytes, *, salt: bytes) -> bytes:
+    return _tagged(LEAF, salt, _tagged(EPISODE, len(name).to_bytes(8), name, content))
 
 
 def _top(level: Sequence[bytes]) -> bytes:
-    """Pairs become nodes until one is left; an odd one goes up as it is."""
     while len(level) > 1:
-        pairs = [_tagged(NODE, one, other) for one, other in zip(level[::2], level[1::2], strict=False)]
-        level = [*pairs, level[-1]] if len(level) % 2 else pairs
+        level = _above(level)
     return level[0]
+
+
+def _above(level: Sequence[bytes]) -> list[bytes]:
+    """The level above: pairs become nodes, an odd last one goes up as it is."""
+    pairs = [_tagged(NODE, one, other) for one, other in zip(level[::2], level[1::2], strict=False)]
+    return [*pairs, level[-1]] if len(level) % 2 else pairs
 
 
 def _tagged(tag: bytes, *parts: bytes) -> bytes:

@@ -16,7 +16,7 @@ from tests.cli.federation import Federation
 
 VERBS = (
     *("init", "setup", "doctor", "provision", "run", "step", "try", "status", "log", "demo", "end", "sites"),
-    *("verify", "audit", "replay", "outbox", "carry", "keys", "privacy"),
+    *("verify", "audit", "commitment", "replay", "outbox", "carry", "keys", "privacy"),
 )
 INNER = (
     *(("outbox", "show"), ("outbox", "approve"), ("outbox", "refuse"), ("carry", "out"), ("carry", "in")),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stitch.errors import ConfigError
 from stitch.rounds import dataset_root, numbered
+from stitch.rounds.merkle import open_leaf
 
 SECRET = bytes(range(32))
 
@@ -111,3 +112,32 @@ def test_one_salt_a_leaf() -> None:
 
 ROOT_OF_ONE = "3b56000b64f25f411be11b6f9bbd24659ab18f5c37c207c74575ca783a06ebda"
 ROOT_OF_TWO = "4bdaea0dee15d8c94584d5523ce530ac854884fc9728b4d5912ee0a79715d96e"
+
+
+# -- opening one leaf ------------------------------------------------------------------------------
+
+
+def opened(name: bytes, digest: bytes, salt: bytes, *, path: list[tuple[str, bytes]], count: int) -> str:
+    """As the protocol page has it, with what an auditor was given and nothing else."""
+    episode = hashlib.sha256(b"\x00" + len(name).to_bytes(8, "big") + name + digest).digest()
+    at = hashlib.sha256(b"\x01" + salt + episode).digest()
+    for side, beside in path:
+        at = hashlib.sha256(b"\x02" + (beside + at if side == "left" else at + beside)).digest()
+    return hashlib.sha256(b"\x03" + count.to_bytes(8, "big") + at).hexdigest()
+
+
+@pytest.mark.parametrize("count", range(1, 10))
+def test_each_leaf_can_be_opened_without_the_secret_and_the_other_contents(count: int) -> None:
+    root = dataset_root(files(count), secret=SECRET)
+    for name, digest in files(count):
+        found = open_leaf(files(count), name, secret=SECRET)
+        assert (found.name, found.content, found.count) == (name, digest, count)
+        assert SECRET not in (found.salt, *(beside for _, beside in found.path))
+        path = [(str(side), beside) for side, beside in found.path]
+        assert opened(name, digest, found.salt, path=path, count=count) == root == found.root
+        assert opened(name, content("forged"), found.salt, path=path, count=count) != root
+
+
+def test_what_is_not_among_them_cannot_be_opened() -> None:
+    with pytest.raises(ConfigError, match="is none of the contents"):
+        open_leaf(files(3), b"rows-9.csv", secret=SECRET)
