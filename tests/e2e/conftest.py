@@ -11,6 +11,9 @@ from stitch.testing.azurite import Azurite
 from tests.e2e.ending import check_ending, final_model
 from tests.e2e.federation import Federation
 
+one_store = pytest.mark.parametrize("store_url", ["folder"], indirect=True)
+"""For what a hook, a document or the mirror decides: which store holds the files makes no difference."""
+
 Build = Callable[..., Federation]
 Undisturbed = Callable[[Federation], bytes]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,10 @@ from stitch.client.keys import make_key
 from stitch.layout import PassRef
 from stitch.sync.signing import Signs
 from stitch.wire import Seal
+from tests.cli import inside
+from tests.cli.federation import Said
 from tests.e2e.breaking import Break
-from tests.e2e.conftest import Build, Undisturbed
+from tests.e2e.conftest import Build, Undisturbed, one_store
 from tests.e2e.ending import check_ending
 from tests.e2e.federation import RUN_ID, Federation
 
@@ -39,27 +40,21 @@ def signed(fed: Federation, more: str = "") -> dict[str, Signs]:
     return keys
 
 
-def call(fed: Federation, site: str, *words: str) -> subprocess.CompletedProcess[str]:
+def call(fed: Federation, site: str, *words: str) -> Said:
     """What a person types."""
-    return subprocess.run(
-        [sys.executable, "-m", "stitch.cli", *words],
-        cwd=fed.home(site),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("STITCH_")}
+    return Said(*inside.call(words, folder=fed.home(site), environ=environ))
 
 
 def listed(fed: Federation, key: str) -> None:
     fed.wait_for_seal(0)
     said = call(fed, "rush", "sites", "add", "nu", "--key", key)
-    assert said.returncode == 0, said
+    assert said.code == 0, said
 
 
 def proven(fed: Federation) -> None:
     said = call(fed, "rush", "verify")
-    assert said.returncode == 0, said
+    assert said.code == 0, said
 
 
 def forge(fed: Federation, ref: PassRef, *, by: Signs | None) -> None:
@@ -107,6 +102,7 @@ def test_a_process_killed_between_a_signature_and_what_it_signs_goes_on(
     proven(fed)
 
 
+@one_store
 @pytest.mark.parametrize("forger", ["nobody", "a stranger"])
 def test_nobody_trains_from_a_forged_global(fed: Federation, tmp_path: Path, forger: str) -> None:
     signed(fed)
@@ -119,6 +115,7 @@ def test_nobody_trains_from_a_forged_global(fed: Federation, tmp_path: Path, for
     assert fed.calls("nu") == []
 
 
+@one_store
 @pytest.mark.parametrize("why", ["is not signed", "signed by another key", "no key of nu is on the roster"])
 def test_a_quorum_goes_on_without_a_pass_that_is_not_its_sites_own(
     federation: Build, tmp_path: Path, why: str
@@ -146,6 +143,7 @@ def test_a_quorum_goes_on_without_a_pass_that_is_not_its_sites_own(
     assert why in left.reason
 
 
+@one_store
 def test_everybody_waits_for_a_pass_whose_key_is_not_listed_and_goes_on_when_it_is(
     fed: Federation, undisturbed: Undisturbed
 ) -> None:

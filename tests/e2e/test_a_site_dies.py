@@ -6,7 +6,7 @@ import pytest
 
 from stitch.layout import PassRef
 from tests.e2e.breaking import Break
-from tests.e2e.conftest import Undisturbed
+from tests.e2e.conftest import Undisturbed, one_store
 from tests.e2e.ending import check_ending
 from tests.e2e.federation import Federation, lives
 
@@ -19,6 +19,7 @@ def test_nothing_happens(fed: Federation, undisturbed: Undisturbed) -> None:
     check_ending(fed, wanted=undisturbed(fed))
 
 
+@one_store
 @pytest.mark.parametrize("point", ["begin", "half", "written"])
 def test_a_site_that_dies_while_it_trains_trains_that_pass_again(
     fed: Federation, undisturbed: Undisturbed, point: str
@@ -38,6 +39,7 @@ def test_a_site_that_dies_while_it_trains_trains_that_pass_again(
     assert steps.read_text(encoding="utf-8") == "2"  # the killed training's state was never committed
 
 
+@one_store
 def test_a_model_that_was_not_sealed_is_trained_again(fed: Federation, undisturbed: Undisturbed) -> None:
     """Whole, with its seal beside it, but not yet renamed into the mirror: not sealed."""
     lead = fed.start("rush")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.conftest import Undisturbed
+from tests.e2e.conftest import Undisturbed, one_store
 from tests.e2e.ending import check_ending
 from tests.e2e.federation import Federation, lives
 
 
-@pytest.mark.parametrize("store_url", ["folder"], indirect=True)  # it is all on the machine of the hook
+@one_store
 @pytest.mark.parametrize("marked", ["marked", "unmarked"])
 @pytest.mark.parametrize(
     ("site", "point"),

@@ -9,7 +9,7 @@ import pytest
 from stitch.layout import PassRef, abort, done, verdict
 from stitch.rounds import LATE
 from tests.e2e.breaking import Break
-from tests.e2e.conftest import Build
+from tests.e2e.conftest import Build, one_store
 from tests.e2e.federation import Federation
 
 THREE = ("rush", "nu", "uc")
@@ -91,6 +91,7 @@ def test_a_lead_that_dies_at_the_abort_comes_to_one_verdict(
     assert fed.json(verdict(1, record["attempt"]))["verdict"] == "closed"
 
 
+@one_store
 def test_a_lead_that_dies_after_the_verdict_aggregates_the_same_set(federation: Build) -> None:
     """Scenario 25 under a quorum: whoever arrives meanwhile is late, not used."""
     fed = federation(sites=THREE, num_passes=1, more=quorum(2, collect_s=3))
@@ -107,6 +108,7 @@ def test_a_lead_that_dies_after_the_verdict_aggregates_the_same_set(federation: 
     assert inputs(fed, 1) == ["nu", "rush"]
 
 
+@one_store
 def test_an_unsteady_aggregate_is_computed_again_then_given_up(federation: Build) -> None:
     """Scenario 26: no marker; corrected, the next attempt uses what is staged."""
     fed = federation(num_passes=1, more='[integrity]\nreproduce = "abort"')

@@ -9,7 +9,7 @@ import pytest
 from stitch import layout
 from stitch.layout import PassRef
 from tests.e2e.breaking import Break
-from tests.e2e.conftest import Build, Undisturbed
+from tests.e2e.conftest import Build, Undisturbed, one_store
 from tests.e2e.ending import check_ending
 from tests.e2e.federation import Federation
 
@@ -45,7 +45,7 @@ def test_a_lead_that_dies_at_the_beginning_begins_again(
     assert sorted(trained) == sorted(["train 0", "train 1", "train 2", *again])
 
 
-@pytest.mark.parametrize("store_url", ["folder"], indirect=True)  # it dies between two requests
+@one_store
 @pytest.mark.parametrize("point", ["begin", "half", "written"])
 def test_a_lead_that_dies_while_it_aggregates_aggregates_the_same_inputs(
     fed: Federation, undisturbed: Undisturbed, point: str

@@ -9,7 +9,7 @@ import pytest
 from stitch import layout
 from stitch.layout import PassRef
 from tests.e2e.breaking import Break
-from tests.e2e.conftest import Build, Undisturbed
+from tests.e2e.conftest import Build, Undisturbed, one_store
 from tests.e2e.ending import check_ending
 from tests.e2e.federation import Federation
 
@@ -56,6 +56,7 @@ def test_a_global_that_is_not_whole_is_waited_for(fed: Federation, undisturbed: 
     check_ending(fed, wanted=undisturbed(fed))
 
 
+@one_store
 def test_a_hook_that_raises_ends_the_actor_and_is_run_again(
     fed: Federation, undisturbed: Undisturbed
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_hook_that_raises_ends_the_actor_and_is_run_again(
     assert fed.has("sites/nu/events/pass_001.completed.2.json")
 
 
+@one_store
 def test_an_aggregate_hook_that_raises_is_run_again_over_the_same_inputs(
     fed: Federation, undisturbed: Undisturbed
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_line_that_comes_back_needs_nobody(fed: Federation, undisturbed: Undis
     assert fed.calls("nu") == ["train 1", "train 2"]
 
 
+@one_store
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -11,15 +11,14 @@ import pytest
 from stitch import layout
 from stitch.layout import Event, PassRef
 from tests.e2e.breaking import Break
-from tests.e2e.conftest import Build, Undisturbed
+from tests.e2e.conftest import Build, Undisturbed, one_store
 from tests.e2e.ending import check_ending, final_model
 from tests.e2e.federation import Federation
 
 AGREED = b"what every site has alike"
 SHA = hashlib.sha256(AGREED).hexdigest()
 SEAL = PassRef(1, "nu").seal
-# What is agreed stands in settings and documents: which store holds them makes no difference.
-pytestmark = pytest.mark.parametrize("store_url", ["folder"], indirect=True)
+pytestmark = one_store
 LEAVES = """
 def leaves(data_dir):
     yield (data_dir / "value.txt").read_bytes()
