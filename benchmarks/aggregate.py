@@ -79,7 +79,7 @@ def flwr_side(root: Path, strategy: str) -> None:
         for path in sorted(root.glob("sites/*/pass_001/model.npz"))
     ]
     function = getattr(flower, FLWR[strategy])
-    made = function(results, 1, None) if strategy == "Krum" else function(results)
+    made = function(results, 1, 0) if strategy == "Krum" else function(results)
     np.savez(root / "new.npz", *made)
 
 

@@ -25,6 +25,6 @@ class FedMedian(Robust):
         rows = sorted_candidates(part)
         half = len(rows) // 2
         if len(rows) % 2:
-            return np.asarray(rows[half], dtype=np.float64)
+            return np.add(rows[half], 0.0, dtype=np.float64)  # no zero keeps its sign
         middle: Floats = np.add(rows[half - 1], rows[half], dtype=np.float64)
-        return middle * 0.5
+        return middle * 0.5 + 0.0  # as above

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stitch.errors import ConfigError
 from stitch.learning import FedMedian, Krum, MultiKrum, Strategy, TrimmedMean
+from stitch.learning.strategies.robust import sort_elements
 from tests.unit.learning.rounds import Folders, assert_close, exact
 
 RNG = np.random.default_rng(7)
@@ -54,6 +55,25 @@ def test_the_trimmed_mean_leaves_the_ends_out(tmp_path: Path, beta: float, count
     for name, found in folders.made().items():
         middles = [sorted(column)[cut : count - cut] for column in _columns(models, name)]
         assert_close(found, [sum(middle) / len(middle) for middle in middles])
+
+
+@pytest.mark.parametrize("count", range(1, 20))
+def test_rows_are_sorted_element_by_element(count: int) -> None:
+    """By the 0-1 principle a network that sorts all zeros and ones sorts everything; beyond 12, at random."""
+    columns = min(2**count, 4096)
+    bits = np.arange(columns) if count <= 12 else RNG.integers(0, 2**count, size=columns)
+    rows = [(bits >> place & 1).astype("f4") for place in range(count)]
+    wanted = [sorted(column) for column in np.stack(rows).T.tolist()]
+    assert np.stack(sort_elements(rows)).T.tolist() == wanted
+
+
+def test_no_zero_keeps_its_sign(tmp_path: Path) -> None:
+    """Which of -0.0 and 0.0 is smaller depends on the processor."""
+    for count in (2, 3):
+        zeros = {site: {"w": np.array([-0.0])} for site in NAMES[:count]}
+        folders = _round(tmp_path / str(count), zeros)
+        folders.make(FedMedian())
+        assert not np.signbit(folders.made()["w"]).any()
 
 
 def _by_definition(models: dict[str, dict[str, NDArray[Any]]], *, f: int, keep: int) -> list[str]:
@@ -108,10 +128,11 @@ def test_one_poisoned_site_of_five_cannot_carry_the_global_away(tmp_path: Path, 
     assert np.abs(folders.made()["w"] - 1.0).max() < 0.1
 
 
-def test_a_stale_model_is_carried_over_to_the_newest_global(tmp_path: Path) -> None:
-    folders = Folders(tmp_path, {"w": np.array([10.0])})
-    folders.add("a", {"w": np.array([10.5])})
-    folders.add("b", {"w": np.array([2.75])}, staleness=1, base={"w": np.array([2.0])})
-    folders.add("c", {"w": np.array([11.0])})
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_a_stale_model_is_carried_over_to_the_newest_global(tmp_path: Path, dtype: str) -> None:
+    folders = Folders(tmp_path, {"w": np.array([10.0], dtype)})
+    folders.add("a", {"w": np.array([10.5], dtype)})
+    folders.add("b", {"w": np.array([2.75], dtype)}, staleness=1, base={"w": np.array([2.0], dtype)})
+    folders.add("c", {"w": np.array([11.0], dtype)})
     folders.make(FedMedian())
     assert folders.made()["w"].tolist() == [10.75]
