@@ -11,7 +11,7 @@ from stitch.errors import BadDocument, ProtocolError, StoreError
 from stitch.layout import PassRef, What
 from stitch.mirror import Sealed
 from stitch.rounds import LATE, UNKNOWN, Attempt
-from stitch.wire import Input, Seal
+from stitch.wire import Input, RoundRecord, Seal
 
 
 class LatePasses:
@@ -54,9 +54,9 @@ class LatePasses:
         )
 
     def _account(self, number: int, sites: Iterable[str]) -> None:
-        data = self._client.mirror.read(PassRef(number).seal)
-        record = Seal.parse(data, source=PassRef(number).seal).round if data is not None else None
-        if record is None:
+        record = self._record(number)
+        if record is None:  # it may have recorded any of them: none is recorded twice
+            self._lacking.clear()
             return
         met = {one.site for one in record.inputs}
         met |= {one.site for one in record.excluded if one.reason not in (LATE, UNKNOWN)}
@@ -65,6 +65,17 @@ class LatePasses:
                 self._lacking.setdefault(site, set()).add(number)
         for one in record.late:
             self._lacking.get(one.site, set()).discard(one.pass_id)
+
+    def _record(self, number: int) -> RoundRecord | None:
+        """A global's record; from the store where the mirror could not be rebuilt."""
+        data = self._client.mirror.read(PassRef(number).seal)
+        if data is not None:
+            return Seal.parse(data, source=PassRef(number).seal).round
+        try:
+            stored = self._client.passes.read_seal(PassRef(number))
+        except ProtocolError:
+            return None
+        return stored.doc.round if stored is not None else None
 
     def _look(self, site: str, lacking: set[int]) -> list[Input]:
         try:

@@ -293,7 +293,8 @@ class _Driver:
             self._be_patient(error)
             return None
         self._ever, self._failing_since = True, None
-        self._say("wait", turn.why if turn.state == "waiting" else "", pass_id=turn.pass_id)
+        told = turn.state == "waiting" and not isinstance(self.loop, Central)  # who scores holds up nobody
+        self._say("wait", turn.why if told else "", pass_id=turn.pass_id)
         return turn
 
     def _be_patient(self, error: StitchError) -> None:

@@ -90,7 +90,8 @@ def _head(status: RunStatus) -> Iterator[Text]:
 
 
 def _best(best: BestPass) -> str:
-    of = "" if best.patience is None else f" of {best.patience}"
+    counting = best.patience is not None and best.since <= best.patience  # a final global is judged as well
+    of = f" of {best.patience}" if counting else ""
     since = f", none better in {best.since}{of} since" if best.since else ""
     return f"best global: pass {best.pass_id}, {plain(best.metric)} {number(best.value)}{since}"
 

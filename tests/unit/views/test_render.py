@@ -86,6 +86,7 @@ def test_the_best_global_is_named_below_the_headline(tree: Tree) -> None:
     assert screen(replace(tree.observe(), best=best)).splitlines()[3] == (
         "best global: pass 4, auroc 0.8123, none better in 2 of 5 since"
     )
+    assert "none better in 6 since" in screen(replace(tree.observe(), best=replace(best, since=6)))
     best = replace(best, since=0, patience=None)
     assert screen(replace(tree.observe(), best=best)).splitlines()[3] == "best global: pass 4, auroc 0.8123"
 
