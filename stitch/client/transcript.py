@@ -195,8 +195,13 @@ class Transcript:
         Raises:
             ProtocolError: it is not there; as DigestMismatch, another one is.
         """
-        attempts = range(link.record.attempt, -1, -1)
+        attempts = range(self._attempt_of(wanted.pass_id, link), -1, -1)
         return self._find(wanted, link, [PassRef(wanted.pass_id, wanted.site, redo) for redo in attempts])
+
+    def _attempt_of(self, number: int, link: Link) -> int:
+        """The attempt of a round that its global was made by: no pass was asked to be redone after it."""
+        own = self.chain.globals[number].doc.round if number < link.number else None
+        return own.attempt if own is not None else link.record.attempt
 
     def find_late(self, wanted: Input, link: Link) -> tuple[PassRef, Exhibit[Seal]]:
         """The pass of a closed round that a later global mentions.

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from stitch.client.operator import ask_redo, change_roster
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
-from stitch.config.settings import Egress, Policy
-from stitch.config.weighting import Weighting
+from stitch.client.operator import change_roster
+from stitch.config.settings import Egress
 from stitch.errors import ConfigError
 from stitch.layout import PassRef
 from stitch.rounds import Turn
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
-from stitch.wire import Input
-from tests.unit.loops.elastic import inputs, pass_time, published, record_of, settle, start
-
-HALF = Weighting("polynomial", 0.5)
-WINDOW_S = 3600.0
-SLOW = "uchicago"
-
-
-def policy(**changes: object) -> Policy:
-    usual = {"buffer_size": 2, "window_seconds": WINDOW_S, "max_staleness": 2, "weighting": HALF}
-    return Policy("buffered", **{**usual, **changes})  # type: ignore[arg-type]  # keys of a policy
+from tests.unit.loops.buffered import (
+    SLOW,
+    WINDOW_S,
+    WhileTraining,
+    input_of,
+    pass_time_of,
+    policy,
+    prove,
+    until,
+)
+from tests.unit.loops.elastic import inputs, pass_time, published, record_of, start
 
 
 @pytest.fixture
@@ -38,46 +35,6 @@ def federation(tmp_path: Path) -> Iterator[Federation]:
     yield federation
     for process in federation.alive():
         process.kill()
-
-
-class WhileTraining:
-    """Lets something happen while a site trains a pass; nobody else waits for it."""
-
-    def __init__(self, federation: Federation, site: str, *, number: int, do: Callable[[], None]) -> None:
-        federation.before = self
-        self._when = (site, f"pass_{number:03d}")
-        self._do = do
-
-    def __call__(self, process: Process, what: str, *, key: str) -> None:
-        if what == "train" and (process.site, key) == self._when:
-            self._when = ("", "")
-            self._do()
-
-
-def others(federation: Federation, turns: int = 12) -> None:
-    """Turns of everybody but the slow site; two rounds a dozen."""
-    for _ in range(turns):
-        for process in federation.alive():
-            if process.site != SLOW:
-                process.turns()
-
-
-def until(federation: Federation, number: int) -> None:
-    """The others work until a global is there."""
-    for _ in range(100):
-        if federation.seal(PassRef(number)) is not None:
-            return
-        others(federation, 1)
-    raise AssertionError(f"there is no global {number}")
-
-
-def input_of(federation: Federation, number: int, site: str) -> Input | None:
-    return next((one for one in record_of(federation, number).inputs if one.site == site), None)
-
-
-def prove(federation: Federation) -> None:
-    """`verify` holds the record to all that this page says."""
-    assert Verification(Transcript(federation.lanes())).run().complete
 
 
 def test_it_closes_over_two_of_three_and_the_slow_sites_pass_counts_later_with_its_weight(
@@ -155,14 +112,6 @@ def test_of_two_unused_passes_the_newer_supersedes_the_older_which_is_recorded(
     assert used.pass_id == 2
     assert [(one.site, one.pass_id) for one in record_of(federation, 2).late] == [(SLOW, 1)]
     prove(federation)
-
-
-def pass_time_of(federation: Federation, *who: Process) -> None:
-    """The window ends while only these work."""
-    for _ in range(int(WINDOW_S / 60) + 10):
-        federation.advance(60)
-        for one in who:
-            one.turns()
 
 
 def test_below_the_buffer_a_round_closes_when_the_window_ends(federation: Federation) -> None:
@@ -261,44 +210,6 @@ def test_a_pass_that_is_reviewed_late_still_counts(federation: Federation) -> No
     used = input_of(federation, 3, SLOW)
     assert used is not None
     assert used.staleness == 2
-
-
-def test_a_redo_is_asked_of_the_round_under_way_and_what_came_before_it_is_not_used(
-    federation: Federation,
-) -> None:
-    federation.changes["policy"] = policy(buffer_size=3)
-    start(federation, "rush", "nu")
-    lead = federation.alive("rush")[0]
-    assert ask_redo(lead.client, "nu") == 1
-    settle(federation)
-    assert federation.seal(PassRef(1, "nu", 1)) is not None
-    start(federation, SLOW)
-    federation.run()
-    first = federation.seal(PassRef(1, "nu"))
-    used = input_of(federation, 1, "nu")
-    assert used is not None
-    assert first is not None
-    assert used.model_sha256 != first.model_sha256
-    late = [(one.site, one.pass_id, one.model_sha256) for one in record_of(federation, 1).late]
-    assert late == [("nu", 1, first.model_sha256)]
-    prove(federation)
-
-
-def test_a_redo_that_its_round_did_not_wait_for_still_rules_the_old_pass_out(
-    federation: Federation,
-) -> None:
-    federation.changes["policy"] = policy(buffer_size=3)
-    start(federation, "rush", SLOW)
-    lead = federation.alive("rush")[0]
-    federation.alive(SLOW)[0].kill()
-    assert ask_redo(lead.client, SLOW) == 1
-    pass_time_of(federation, lead)
-    assert inputs(record_of(federation, 1)) == ["rush"]
-    pass_time_of(federation, lead)
-    assert inputs(record_of(federation, 2)) == ["rush"], "stale by 1, and still not what was asked for"
-    start(federation, SLOW, "nu")
-    federation.run()
-    prove(federation)
 
 
 def test_a_paused_sites_pass_is_not_used_until_it_is_resumed_and_a_newcomer_joins_the_next_round(
