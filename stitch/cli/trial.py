@@ -13,7 +13,7 @@ from stitch import layout
 from stitch.cli.project import shown
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.carried import OUTER_STATE, read_carried
-from stitch.client.releasing import release
+from stitch.client.releasing import release, transform_inputs
 from stitch.client.round_file import round_json
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
@@ -191,6 +191,8 @@ class Bench:
             bases = stage.folder / "bases"
             (bases / layout.pass_name(number - 1)).mkdir(parents=True)
             shutil.copyfile(base, bases / layout.pass_name(number - 1) / base.name)
+        run = partial(HookRunner().run, stop=self._stop, on_line=self._on_line)
+        transform_inputs(self._settings, stage, inputs=inputs, bases=stage.folder / "bases", run=run)
         call = aggregate_call(
             self._settings,
             stage,

@@ -14,6 +14,8 @@ from stitch.hooks.call import HookCall, HookName
 from stitch.mirror import Stage
 
 _RELEASE = "stitch.privacy.release:release"
+_COMPRESS = "stitch.privacy.compress:compress"
+_EXPAND = "stitch.privacy.compress:expand"
 _INSPECT = "stitch.privacy.release:inspect"
 
 
@@ -101,6 +103,22 @@ def release_call(
     return _filter_call(
         settings, stage, "release", spec=_RELEASE, model=model, base=base, out=out, optional=optional
     )
+
+
+def compress_call(settings: Settings, stage: Stage, *, model: Path, base: Path) -> HookCall:
+    """Make the model that may leave smaller; the add-on does it, in a child."""
+    compression = {"kind": settings.compression.kind, "keep": settings.compression.keep}
+    optional = {"compression": compression, "state_dir": str(stage.state_dir)}
+    out = _beside(stage, model, name="compressed")
+    return _filter_call(
+        settings, stage, "release", spec=_COMPRESS, model=model, base=base, out=out, optional=optional
+    )
+
+
+def expand_call(settings: Settings, stage: Stage, *, model: Path, base: Path) -> HookCall:
+    """Make the model that a compressed input stands for."""
+    out = _beside(stage, model, name="expanded")
+    return _filter_call(settings, stage, "expand", spec=_EXPAND, model=model, base=base, out=out, optional={})
 
 
 def inspect_call(settings: Settings, stage: Stage, *, model: Path, raw: Path | None) -> HookCall:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from stitch import layout
 from stitch.client.budget import noise_of
 from stitch.client.filter_calls import (
+    compress_call,
+    expand_call,
     inspect_call,
     pre_aggregate_call,
     pre_release_call,
@@ -20,8 +22,24 @@ from stitch.config.settings import Settings
 from stitch.errors import EgressRefused, HookFailed, TransformDegenerate
 from stitch.files import disk, retried
 from stitch.hooks.call import HookCall
-from stitch.mirror import Sealed, Stage
+from stitch.layout import PassRef
+from stitch.mirror import Stage
 from stitch.rounds.transforms import PRE_RELEASE, clip_name, noise_name
+
+
+class Laid(Protocol):
+    """An input: where it belongs, and the file that it is a copy of."""
+
+    @property
+    def ref(self) -> PassRef:
+        """Its pass."""
+        ...
+
+    @property
+    def model(self) -> Path:
+        """Its model, as it was sealed."""
+        ...
+
 
 Run = Callable[[HookCall], object]
 
@@ -61,6 +79,9 @@ def release(settings: Settings, stage: Stage, *, base: Path, run: Run) -> tuple[
         now = _run(call, run=run)
     elif privacy.groups is not None or (raw is not None and _opens(model)):
         _run(inspect_call(settings, stage, model=now, raw=raw), run=run)
+    if settings.compression.kind is not None:
+        now = _run(compress_call(settings, stage, model=now, base=base), run=run)
+        done.append(settings.compression.name)
     if now != model:
         with disk(model):
             retried(lambda: now.replace(model))
@@ -71,11 +92,11 @@ def transform_inputs(
     settings: Settings,
     stage: Stage,
     *,
-    inputs: Iterable[Sealed],
+    inputs: Iterable[Laid],
     bases: Path,
     run: Run,
 ) -> None:
-    """Let the lead's pre_aggregate hook replace each input that was laid out for the aggregate hook.
+    """Expand each input that was laid out for the aggregate hook, and let pre_aggregate replace it.
 
     The files in the mirror stay as they were sealed.
 
@@ -89,18 +110,18 @@ def transform_inputs(
     Raises:
         HookError: the hook failed.
     """
-    spec = settings.hooks.pre_aggregate
-    if spec is None:
-        return
+    spec, packed = settings.hooks.pre_aggregate, settings.compression.kind is not None
     for one in inputs:
         site = str(one.ref.site)
         model = stage.inputs_dir / site / layout.pass_name(one.ref.number) / one.model.name
         base = bases / layout.pass_name(one.ref.number - 1) / one.model.name
-        call = pre_aggregate_call(settings, stage, spec=spec, model=model, base=base, site=site)
-        run(call)
-        made = stage.work_dir / f"pre_aggregate{model.suffix}"
-        with disk(model):
-            retried(partial(made.replace, model))
+        calls = [expand_call(settings, stage, model=model, base=base)] if packed else []
+        if spec is not None:
+            calls.append(pre_aggregate_call(settings, stage, spec=spec, model=model, base=base, site=site))
+        for call in calls:
+            made = _run(call, run=run)
+            with disk(model):
+                retried(partial(made.replace, model))
 
 
 def site_transforms(settings: Settings) -> tuple[str, ...]:

@@ -42,6 +42,8 @@ def config_facts(settings: Settings) -> dict[str, object]:
         facts["integrity"] = {"commit": True}
     if settings.security.sign:
         facts["security"] = {"sign": True, "lead_key": settings.security.lead_key}
+    if settings.compression.kind is not None:
+        facts["compression"] = {"kind": settings.compression.kind, "keep": settings.compression.keep}
     if settings.privacy.facts:
         facts["privacy"] = settings.privacy.facts
     return facts

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from stitch.config import names
 from stitch.config.bridge import hooks_of
+from stitch.config.compression import read_compression
 from stitch.config.environment import reload_environ, store_urls
 from stitch.config.evaluation import evaluation_of
 from stitch.config.explain import explain, nearest
@@ -83,6 +84,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         egress=_egress(toml, file),
         integrity=Integrity(**toml.integrity.model_dump(exclude_unset=True)),
         security=Security(**toml.security.model_dump(exclude_unset=True)),
+        compression=read_compression(toml, where=FILE),
         privacy=read_privacy(toml, file, root=root, where=FILE),
         pins=read_pins(toml.pins, where=f"{FILE}: [pins]"),
         store=_store(root, toml),

@@ -204,6 +204,15 @@ class PrivacyTable(_Table):
     pre_release: Hook | None = Field(default=None, description=_HOOK)
 
 
+class CompressionTable(_Table):
+    """`[compression]`."""
+
+    kind: Literal["int8", "top_k"] | None = Field(default=None, description='"int8" or "top_k"')
+    keep: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        default=None, description="a part above 0, at most 1, such as 0.01"
+    )
+
+
 class StoreTable(_Table):
     """`[store]`."""
 
@@ -236,6 +245,7 @@ class StitchFile(_Table):
     egress: EgressTable = Field(default_factory=EgressTable, description="a table")
     integrity: IntegrityTable = Field(default_factory=IntegrityTable, description="a table")
     security: SecurityTable = Field(default_factory=SecurityTable, description="a table")
+    compression: CompressionTable = Field(default_factory=CompressionTable, description="a table")
     privacy: PrivacyTable = Field(default_factory=PrivacyTable, description="a table")
     pins: dict[str, JsonValue] = Field(default_factory=dict, description="a table of files and their sha256")
     store: StoreTable = Field(default_factory=StoreTable, description="a table")

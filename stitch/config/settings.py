@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
+from stitch.config.compression import Compression
 from stitch.config.weighting import CONSTANT, Weighting
 
 HookSpec = str | tuple[str, ...]
@@ -322,6 +323,7 @@ class Settings:
     integrity: Integrity = Integrity()
     security: Security = Security()
     privacy: Privacy = Privacy()
+    compression: Compression = field(default_factory=Compression)
     pins: Mapping[str, Pin] = field(default_factory=dict)
     store: StoreSettings = StoreSettings()
     urls: StoreUrls = StoreUrls()

@@ -18,6 +18,7 @@ HookName = Literal[
     "leaves",
     "pre_release",
     "release",
+    "expand",
     "pre_aggregate",
     "admit",
 ]

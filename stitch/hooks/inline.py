@@ -19,7 +19,7 @@ from stitch.hooks.child import plain, write_leaves
 from stitch.hooks.output import Checked, check_model, check_returned, stamp
 from stitch.hooks.runner import HookRunner
 
-FILTERS: tuple[HookName, ...] = ("pre_release", "release", "pre_aggregate")
+FILTERS: tuple[HookName, ...] = ("pre_release", "release", "expand", "pre_aggregate")
 """What a run that was set up with them never goes without: they run as configured if no function is given."""
 
 HookFunction = Callable[..., Mapping[str, Any]]

@@ -44,6 +44,7 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
     "pre_release": ("model_path", "global_path", "out_path"),
     "pre_aggregate": ("model_path", "global_path", "out_path"),
     "release": ("model_path", "privacy"),
+    "expand": ("model_path", "global_path", "out_path"),
     "admit": ("model_path", "base_path", "reason_path"),
 }
 OPTIONAL = (

@@ -113,3 +113,26 @@ def test_actors_must_agree_on_all_but_what_is_a_sites_own(project: Project) -> N
 def test_a_data_sets_name_becomes_a_file_so_it_is_looked_at(project: Project, name: str) -> None:
     with pytest.raises(ConfigError, match="cannot name a data set"):
         load_settings(project(LOCAL, dataset=name), {})
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('[hooks]\nmodel_ext = "json"\n[compression]\nkind = "int8"', ".json files are opaque"),
+        ('[hooks]\npre_aggregate = "a.py:f"\n[compression]\nkind = "int8"', "hooks.pre_aggregate cannot be"),
+        ('[hooks]\nadmit = "a.py:f"\n[compression]\nkind = "top_k"', "hooks.admit cannot be combined"),
+        (LOCAL + '[compression]\nkind = "top_k"', 'kind = "top_k" cannot be combined with privacy.mode'),
+        ('[compression]\nkind = "top_k"\nkeep = 0', "compression.keep"),
+    ],
+)
+def test_compression_that_would_break_a_promise_is_refused(project: Project, more: str, said: str) -> None:
+    with pytest.raises(ConfigError) as it:
+        load_settings(project(more), {})
+    assert said in str(it.value)
+
+
+def test_compression_is_agreed_on_and_int8_may_follow_noise(project: Project) -> None:
+    settings = load_settings(project(LOCAL + '[compression]\nkind = "int8"'), {})
+    assert config_facts(settings)["compression"] == {"kind": "int8", "keep": 0.01}
+    assert settings.compression.name == "int8"
+    assert "compression" not in config_facts(load_settings(project(LOCAL), {}))

@@ -18,7 +18,7 @@ from stitch.layout import Event, PassRef, event
 from stitch.learning.tensors import read_model, write_model
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
-from stitch.privacy import central, release
+from stitch.privacy import central, compress, release
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.wire import EventDoc, Seal
@@ -102,7 +102,7 @@ class PrivateRun:
             return {}
 
         aggregate = central.aggregate if self.privacy.mode == "central" else mean
-        return {"train": train, "aggregate": aggregate, "release": either}
+        return {"train": train, "aggregate": aggregate, "release": either, "expand": compress.expand}
 
     def loops(self, *sites: str) -> list[Lead | Local]:
         """New processes' loops."""
@@ -168,4 +168,6 @@ class PrivateRun:
 
 def either(**given: Any) -> dict[str, float]:
     """The add-on's function that the call's spec would name."""
+    if "compression" in given:
+        return compress.compress(**given)
     return release.release(**given) if "out_path" in given else release.inspect(**given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
 from stitch.client.workbench import Workbench
+from stitch.config.compression import Compression
 from stitch.config.settings import Hooks, Privacy
 from stitch.errors import EgressRefused, HookFailed, PrivacyBudgetExceeded, PrivacyError, TransformDegenerate
 from stitch.layout import PassRef
@@ -268,6 +269,27 @@ def test_a_run_with_noise_at_the_sites_can_be_made_again_by_anybody(
     run = made(runs, tmp_path, num_passes=1)
     run.finish(run.loops())
     assert [(one.rerun, one.noised) for one in proved(run, "rush").passes] == [(False, False), (True, False)]
+
+
+@pytest.mark.parametrize("kind", ["int8", "top_k"])
+def test_compressed_passes_are_expanded_before_they_are_aggregated(
+    tmp_path: Path, runs: list[PrivateRun], kind: Literal["int8", "top_k"]
+) -> None:
+    """All coordinates move alike: int8 loses nothing, and what half a top_k kept follows a pass later."""
+    small = Compression(kind, keep=0.5)
+    run = made(runs, tmp_path, privacy=Privacy(), compression=small, num_passes=2)
+    run.finish(run.loops())
+    told = run.model(2)["w"].ravel()
+    mean = sum(STEP.values()) / 3
+    if kind == "int8":
+        assert np.allclose(told, 2 * mean, rtol=1e-3)
+        assert run.seal(1, "nu").model_bytes < run.seal(1).model_bytes / 2
+    else:
+        moved = np.round(told / mean).astype(int)
+        assert set(moved.tolist()) <= {0, 1, 2, 3}
+        assert moved.sum() == pytest.approx(1.0 * told.size + 1.0 * told.size / 2, rel=0.35)
+    assert run.seal(1, "nu").transforms == (small.name,)
+    assert [one.rerun for one in proved(run, "rush").passes] == [False, True, True]
 
 
 def proved(run: PrivateRun, site: str) -> Proof:
