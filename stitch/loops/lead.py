@@ -156,6 +156,10 @@ class Lead:
             result = run_hook(client, call)
             config = read_carried(call).config
         except (HookError, DiskError) as error:
+            if client.settings.privacy.data_free_start and isinstance(error, HookError):
+                error.hint = (
+                    "data_free_start: train(None) finds no data. Give initial_model, or let it need none."
+                )
             self._making.failed(error, stage, phase="initializing")
             raise
         record = record.model_copy(update={"config": dict(config)})

@@ -14,14 +14,21 @@ from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
 from stitch.client.workbench import Workbench
 from stitch.config.compression import Compression
+from stitch.config.privacy import CENTRAL
 from stitch.config.settings import Hooks, Privacy
 from stitch.errors import EgressRefused, HookFailed, PrivacyBudgetExceeded, PrivacyError, TransformDegenerate
+from stitch.hooks import check_spec
 from stitch.layout import PassRef
 from stitch.learning.tensors import read_model, write_model
 from stitch.rounds.accountant import Budget
 from stitch.views.proof import Proof
 from tests.unit.loops.private import LOCAL, SHAPE, STEP, PrivateRun
 
+SPECS = [
+    CENTRAL,
+    *(f"stitch.privacy.{name}" for name in ("release:release", "release:inspect")),
+    *(f"stitch.privacy.{name}" for name in ("compress:compress", "compress:expand")),
+]
 COUNT = float(np.prod(SHAPE))
 OPEN = Privacy(groups=("w", "steps"))
 
@@ -269,6 +276,22 @@ def test_a_run_with_noise_at_the_sites_can_be_made_again_by_anybody(
     run = made(runs, tmp_path, num_passes=1)
     run.finish(run.loops())
     assert [(one.rerun, one.noised) for one in proved(run, "rush").passes] == [(False, False), (True, False)]
+
+
+def test_a_start_that_wants_data_is_told_why_it_finds_none(tmp_path: Path, runs: list[PrivateRun]) -> None:
+    def train(data_dir: Path, **given: Any) -> dict[str, Any]:
+        raise FileNotFoundError(next(iter(data_dir.iterdir()), "cohort.csv"))
+
+    run = made(runs, tmp_path, functions={"train": train})
+    loops = run.loops()
+    with pytest.raises(HookFailed) as it:
+        run.finish(loops)
+    assert it.value.hint.startswith("data_free_start: train(None) finds no data.")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_the_core_names_of_the_add_on_can_be_called_in_a_child(tmp_path: Path, spec: str) -> None:
+    check_spec(tmp_path, spec)
 
 
 @pytest.mark.parametrize("kind", ["int8", "top_k"])
