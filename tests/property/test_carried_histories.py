@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from tests.property.chaos import Chaos
 from tests.property.laws import check
 
 HISTORIES = 20
-RAM_DISK = Path("/dev/shm")  # noqa: S108  as for the other histories
 
 
 @pytest.fixture
@@ -37,14 +34,6 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
     monkeypatch.setattr(Process, "_aggregate", counting)
     return runs
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=RAM_DISK if RAM_DISK.is_dir() else None) as name:
-        (Path(name) / "tmp").mkdir()
-        monkeypatch.setattr(tempfile, "tempdir", str(Path(name) / "tmp"))
-        yield Path(name)
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))

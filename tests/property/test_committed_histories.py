@@ -6,8 +6,6 @@ attempt, whatever other processes of the site, on other data, have started since
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +25,6 @@ from tests.property.laws import check
 HISTORIES = 60
 LEASELESS = 30
 CHANGE = 0.15
-RAM_DISK = Path("/dev/shm")  # noqa: S108  as for the other histories
 
 
 class Committed(Chaos):
@@ -46,7 +43,7 @@ class Committed(Chaos):
 
 
 @pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for mirrors and data; every site commits, and every machine of a site has data of its own."""
     settings = Federation.settings
 
@@ -58,10 +55,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         return replace(found, integrity=Integrity(commit=True))
 
     monkeypatch.setattr(Federation, "settings", committing)
-    with tempfile.TemporaryDirectory(dir=RAM_DISK if RAM_DISK.is_dir() else None) as name:
-        (Path(name) / "tmp").mkdir()
-        monkeypatch.setattr(tempfile, "tempdir", str(Path(name) / "tmp"))
-        yield Path(name)
+    return folder
 
 
 def live_through(chaos: Committed) -> None:

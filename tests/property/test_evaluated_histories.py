@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from tests.property.chaos import HOOK_FAILURE, Chaos, HookTrouble
 from tests.property.laws import check
 
 HISTORIES = 20
-RAM_DISK = Path("/dev/shm")  # noqa: S108  as for the other histories
 
 
 class Evaluated(Chaos):
@@ -32,14 +29,6 @@ class Evaluated(Chaos):
                 self._meanwhile(process, f"{what} {key}")
             return
         super()._before(process, what, key=key)
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=RAM_DISK if RAM_DISK.is_dir() else None) as name:
-        (Path(name) / "tmp").mkdir()
-        monkeypatch.setattr(tempfile, "tempdir", str(Path(name) / "tmp"))
-        yield Path(name)
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))

@@ -6,8 +6,7 @@ what happened is in the report of a failure.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,16 +27,6 @@ LAWS: dict[type[Chaos], Callable[[Federation], None]] = {
     ElasticChaos: elastic_laws.check,
 }
 BUFFERED = 110
-RAM_DISK = Path("/dev/shm")  # noqa: S108  every mirror is flushed again and again: a disk would take minutes
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for the mirrors, and for what the stores read and write in passing."""
-    with tempfile.TemporaryDirectory(dir=RAM_DISK if RAM_DISK.is_dir() else None) as name:
-        (Path(name) / "tmp").mkdir()
-        monkeypatch.setattr(tempfile, "tempdir", str(Path(name) / "tmp"))
-        yield Path(name)
 
 
 def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
