@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from stitch.config.privacy import TENSOR_FORMATS
 from stitch.errors import ConfigError
 
 BRIDGE = "stitch.learning.bridge"
 """The module whose `train`, `aggregate` and `evaluate` run a client and a strategy."""
-
-_FORMATS = ("npz", "safetensors")
 
 
 def hooks_of(given: dict[str, Any], *, options: bool, file: str) -> dict[str, Any]:
@@ -38,7 +37,7 @@ def hooks_of(given: dict[str, Any], *, options: bool, file: str) -> dict[str, An
         given[hook] = f"{BRIDGE}:{hook}"
     if "client" in given:
         given.setdefault("evaluate", f"{BRIDGE}:evaluate")
-        if given.get("model_ext", _FORMATS[0]) not in _FORMATS:
+        if given.get("model_ext", TENSOR_FORMATS[0]) not in TENSOR_FORMATS:
             raise ConfigError(
                 f"{file}: the models of a client are named tensors, and a .{given['model_ext']} has none",
                 hint='Write model_ext = "npz" or "safetensors", or a train hook instead of the client.',

@@ -20,6 +20,7 @@ CENTRAL = "stitch.privacy.central:aggregate"
 """The aggregate hook of `mode = "central"`: noise can be told only for a mean whose terms are bounded."""
 
 TENSOR_FORMATS = ("npz", "safetensors")
+"""The endings of models whose tensors an add-on can read by name; the first is the default."""
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _OF_A_MODE = ("clip", "noise_multiplier", "epsilon", "delta", "adjacency", "data_free_start", "frozen")
 _PAGE = "docs/privacy.md tells what each key means."
