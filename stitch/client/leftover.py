@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from stitch import layout
 from stitch.client.buffers import Buffers
 from stitch.client.late import by_number, seal_of
+from stitch.client.rebuild import Redone
 from stitch.client.site import SiteVerbs
 from stitch.errors import StoreError
 from stitch.layout import PassRef, What
@@ -38,9 +39,11 @@ class Leftovers:
         """
         buffer, taken = self._buffers.of(now), {one.ref for one in used}
         oldest = now.pass_id - self._client.settings.policy.oldest
-        over = []
+        over, asked = [], Redone(self._client)
         for site in sorted(sites):
-            refs = self._listed(site)
+            # Whoever writes in a lane can put any number of passes there: a record has room for those that
+            # rounds so far have asked for.
+            refs = [ref for ref in self._listed(site) if ref.number <= now.pass_id and asked.has(ref)]
             hope = buffer.newest(site, refs)  # the one that a later round may still use
             over += [ref for ref in refs if ref not in taken and (ref != hope or ref.number < oldest)]
         found = (self._told(ref) for ref in over if not self._buffers.used(ref))

@@ -8,21 +8,24 @@ from stitch import layout
 from stitch.client.transcript import Link, Transcript
 from stitch.errors import DigestMismatch, ProtocolError
 from stitch.layout import Event
-from stitch.rounds import weighted_means
+from stitch.rounds import Goal, weighted_means
 from stitch.wire import EventDoc, Seal
 
 
-def check_train_means(link: Link, inputs: Sequence[Seal]) -> None:
+def check_train_means(link: Link, inputs: Sequence[Seal], *, goal: Goal | None) -> None:
     """Compare a global's means of the training with its inputs' own seals.
 
     Args:
         link: the global.
         inputs: the seals of all its inputs.
+        goal: by what this run compares its globals.
 
     Raises:
-        ProtocolError: they differ.
+        ProtocolError: they differ, or globals are compared by them and they are not there.
     """
     said = link.record.train_means
+    if said is None and inputs and goal is not None and goal.by == "train":
+        raise ProtocolError(f"{link.seal.path}: has no train_means, by which this run compares its globals")
     if said is not None:
         _require_equal(link, said, [(seal.n_samples, seal.metrics) for seal in inputs], of="train_means")
 
@@ -44,6 +47,11 @@ def check_evaluated(link: Link, record: Transcript) -> None:
         raise ProtocolError(
             f"{path}: `evaluated` is not of global {link.number - 1}, one line a site in order"
         )
+    strangers = ", ".join(sorted(set(names) - set(record.sites)))
+    if strangers:  # no lane of theirs is looked at: whatever is said of them, nothing would contradict it
+        raise ProtocolError(f"{path}: `evaluated` names {strangers}, who is on no roster")
+    if not all(one.n_samples for one in said.sites):
+        raise ProtocolError(f"{path}: `evaluated` names a score of no samples")
     model = record.chain.globals[said.pass_id].doc.model_sha256
     reports = []
     for one in said.sites:

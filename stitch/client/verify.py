@@ -14,6 +14,7 @@ from stitch.client.transcript import Link, Transcript
 from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import PassRef
+from stitch.rounds import Goal
 from stitch.rounds.transcript import Exhibit, list_sha256
 from stitch.rounds.transforms import is_noised
 from stitch.views.proof import Proof, ProvenPass
@@ -85,7 +86,8 @@ class Verification:
         found = self._inputs(link, [one for one in said.inputs if one.site not in unread])
         refs = [(ref, seal.sha256) for ref, seal, _ in found]
         if not unread:
-            check_train_means(link, [seal.doc for _, seal, _ in found])
+            goal = Goal.of(record.chain.manifest.doc.settings)
+            check_train_means(link, [seal.doc for _, seal, _ in found], goal=goal)
         check_evaluated(link, record)
         hashed += sum(count for _, _, count in found) + self._late(link)
         noised = is_noised(link.seal.doc.transforms)

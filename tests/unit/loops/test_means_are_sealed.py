@@ -12,6 +12,7 @@ import pytest
 from stitch import layout
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
+from stitch.config.settings import Evaluation
 from stitch.errors import DigestMismatch, ProtocolError
 from stitch.layout import Event, PassRef
 from stitch.testing.faulty import Call, Fault
@@ -172,6 +173,33 @@ def test_verify_names_a_score_that_was_altered(federation: Federation) -> None:
     prove(federation)
     alter(federation, of("nu", 1), lambda raw: raw["metrics"].update(score=9.0))
     with pytest.raises(DigestMismatch, match=r"nu/events/pass_001\.evaluated\.json is not the event"):
+        prove(federation)
+
+
+def test_verify_names_a_score_of_somebody_who_never_took_part(federation: Federation) -> None:
+    """No lane of a stranger is ever looked at, so nothing else would contradict such means."""
+    run(federation)
+    ghost = {"site": "ghost", "n_samples": 9000, "event_sha256": "0" * 64}
+
+    def forge(raw: dict[str, Any]) -> None:
+        raw["round"]["evaluated"].update(sites=[ghost], means={"score": 99.0})
+
+    alter(federation, PassRef(2).seal, forge)
+    alter_done(federation)
+    with pytest.raises(ProtocolError, match="`evaluated` names ghost, who is on no roster"):
+        prove(federation)
+
+
+def test_verify_misses_the_means_of_the_training_where_globals_are_compared_by_them(
+    federation: Federation,
+) -> None:
+    goal = Evaluation(best_metric="value", mode="max", patience=9, by="train")
+    federation.changes["evaluation"] = goal
+    run(federation)
+    prove(federation)
+    alter(federation, PassRef(2).seal, lambda raw: raw["round"].pop("train_means"))
+    alter_done(federation)
+    with pytest.raises(ProtocolError, match="has no train_means, by which this run compares"):
         prove(federation)
 
 
