@@ -137,10 +137,15 @@ def _config(call: HookCall, path: Path) -> dict[str, Scalar]:
             _refuse(call, f"with the name {name[:64]!a}")
         finite = not isinstance(value, float) or math.isfinite(value)
         small = not isinstance(value, int) or abs(value) < 2**63
-        short = not isinstance(value, str) or len(value) <= _MOST_TEXT
+        short = not isinstance(value, str) or (len(value) <= _MOST_TEXT and _whole(value))
         if not isinstance(value, bool | int | float | str) or not (finite and small and short):
             _refuse(call, f"whose {name[:64]!a} is no finite number, short text, true or false")
     return given
+
+
+def _whole(text: str) -> bool:
+    """Whether no half of a surrogate pair is left alone in it: such a text has no UTF-8."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _refuse(call: HookCall, what: str) -> NoReturn:

@@ -9,7 +9,8 @@ from stitch import layout
 from stitch.client.site import SiteVerbs
 from stitch.errors import ProtocolError
 from stitch.layout import PassRef, What
-from stitch.wire import Verdict
+from stitch.mirror import Sealed
+from stitch.wire import Seal, Verdict, sha256
 
 
 def rebuild(client: SiteVerbs, lane: str, *, below: int) -> None:
@@ -26,6 +27,27 @@ def rebuild(client: SiteVerbs, lane: str, *, below: int) -> None:
         ref = key.ref if key is not None and key.what is What.SEAL else None
         if ref is not None and ref.number < below and ref not in here and asked.has(ref):
             _fetch(client, ref)
+
+
+def drop_losers(client: SiteVerbs, newest: Sealed) -> None:
+    """Replace globals here that are not on the chain: candidates that lost while this machine was away.
+
+    Law 2: the store's seal holds. Later rounds read in older globals what was used and recorded.
+
+    Args:
+        client: the lead's.
+        newest: the newest global, as the store has it.
+    """
+    record = newest.seal.round
+    for number in range(newest.ref.number - 1, -1, -1):
+        ref, wanted = PassRef(number), record.prev_metrics_sha256 if record is not None else None
+        data = client.mirror.read(ref.seal)
+        if data is None or sha256(data) != wanted:
+            _fetch(client, ref)
+            data = client.mirror.read(ref.seal)
+        if data is None or sha256(data) != wanted:
+            return  # it cannot be brought back: what lies before it is not told by this chain
+        record = Seal.parse(data, source=ref.seal).round
 
 
 class Redone:

@@ -7,7 +7,7 @@ from stitch.client.calls import train_call
 from stitch.client.carried import bring_back, read_carried
 from stitch.client.ended import RunEnded, check_end, run_hook
 from stitch.client.initial import lay_initial_model
-from stitch.client.rebuild import rebuild
+from stitch.client.rebuild import drop_losers, rebuild
 from stitch.client.record import LeadView
 from stitch.errors import DiskError, HookError
 from stitch.layout import GLOBAL, PassRef
@@ -101,11 +101,12 @@ class Lead:
         newest = client.newest_global()
         if newest < 0:
             return self._initialize()
+        base = client.require_global(newest)
         if not self._rebuilt:
             rebuild(client, GLOBAL, below=newest)
+            drop_losers(client, base)
             bring_back(client)
             self._rebuilt = True
-        base = client.require_global(newest)
         if base.seal.final or newest >= client.settings.num_passes:
             early = newest < client.settings.num_passes
             client.write_end_marker(newest, "early_stopped" if early else "completed")

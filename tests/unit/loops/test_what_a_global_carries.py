@@ -289,6 +289,7 @@ def test_another_config_made_again_is_named(run: Run) -> None:
         (json.dumps({"a": "x" * 1001}), "'a' is no finite number, short text"),
         (json.dumps({f"k{n}": 1 for n in range(65)}), "no map of at most 64"),
         (json.dumps({"a": 2**63}), "'a' is no finite number"),
+        (json.dumps({"a": "half a pair \ud83d"}), "'a' is no finite number, short text"),
         (json.dumps({f"k{n}": "x" * 400 for n in range(60)}), "more than 16384 bytes"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from stitch.layout import PassRef
 from stitch.rounds import round_seed
 from stitch.testing.federation import RUN_ID, Federation
 from stitch.testing.processes import Process
-from tests.unit.loops.elastic import record_of, start
+from tests.unit.loops.elastic import TWO_OF_THREE, record_of, start
 
 WINDOW_S = 600.0
 SLOW = "uchicago"
@@ -21,7 +21,7 @@ SLOW = "uchicago"
 
 @pytest.fixture
 def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = Federation(tmp_path, num_passes=3)
+    federation = Federation(tmp_path, num_passes=4)
     federation.changes["policy"] = Policy("buffered", buffer_size=3, window_seconds=WINDOW_S, max_staleness=2)
     yield federation
     for process in federation.alive():
@@ -51,3 +51,42 @@ def test_passes_that_nobody_asked_for_are_not_recorded_however_many_a_site_write
     window_ends(federation, federation.alive("rush")[0])
     late = [(one.site, one.pass_id) for one in record_of(federation, 1).late]
     assert late in ([], [(SLOW, 1)]), "at most the one pass that this round asked for"
+
+
+@pytest.mark.parametrize("require", ["buffered", "quorum"])
+def test_a_lead_whose_global_lost_while_it_was_away_takes_the_one_that_was_published(
+    federation: Federation, require: str
+) -> None:
+    """Its own stood in its mirror for good, and told later rounds other things of passes than the chain."""
+    if require == "quorum":
+        federation.changes["policy"] = TWO_OF_THREE
+    first = federation.start("rush")
+    federation.start("nu")
+
+    def before(process: Process, what: str, *, key: str) -> None:
+        if process is first and what == "push" and "/global/pass_001/model" in key:
+            process.kill()
+
+    federation.before = before
+    work_until(federation, lambda: not first.alive)
+    lost = first.mirror.sealed(PassRef(1))
+    assert lost is not None
+    second = federation.start("rush", "rush-two", take_over=True)
+    work_until(federation, lambda: federation.seal(PassRef(3)) is not None)
+    second.kill()
+    again = federation.start("rush", take_over=True)
+    work_until(federation, lambda: federation.seal(PassRef(4)) is not None)
+    held = again.mirror.read(PassRef(1).seal)
+    assert held == federation.read(PassRef(1).seal)
+    assert held != lost.data
+    assert list((again.mirror.root / "local" / "aside").glob("global-pass_001-*"))
+
+
+def work_until(federation: Federation, there: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if there():
+            return
+        federation.advance(60)
+        for process in federation.alive():
+            process.turns()
+    raise AssertionError("it does not come to that")
