@@ -30,7 +30,8 @@ def test_a_closed_terminal_is_like_a_crash(
     fed.gate(site, "train-1-half")
     others = [fed.start_cli(other) for other in fed.sites if other != site]
     ended = fed.start_cli(site)
-    fed.wait_until(lambda: "train 1" in fed.calls(site), "the hook trains")
+    order = fed.home(site) / "data" / "orders" / "train-1-half"
+    fed.wait_until(lambda: not order.exists(), "the hook is in the middle of it, and will not wait again")
     hook = int((fed.home(site) / "data" / "hook.pid").read_text(encoding="utf-8"))
     ended.process.send_signal(number)
     ended.ends(CODES[number])
