@@ -108,11 +108,15 @@ def hooks(settings: Settings) -> Iterator[Check]:
         ("hook evaluate", "evaluate", own.evaluate),
         ("hook leaves", "leaves", own.leaves),
         ("hook admit", "admit", own.admit),
-        ("client", None, own.client),
+        ("hook pre_release", "pre_release", settings.privacy.pre_release),
     ]
     if settings.is_lead:
         wanted.append(("hook evaluate_central", "evaluate_central", own.evaluate_central))
-        wanted += [("hook aggregate", "aggregate", own.aggregate), ("strategy", None, own.strategy)]
+        wanted += [
+            ("hook aggregate", "aggregate", own.aggregate),
+            ("hook diagnose", "diagnose", own.diagnose),
+            ("hook pre_aggregate", "pre_aggregate", own.pre_aggregate),
+        ]
     for name, hook, spec in wanted:
         if spec is None:
             continue
@@ -121,7 +125,9 @@ def hooks(settings: Settings) -> Iterator[Check]:
         except HookError as error:
             # The hook's own words are for the person at this machine; they never leave it (law 8).
             said = error.detail.strip().rpartition("\n")[2]
-            finding = f"{error} ({said})" if said else str(error)
+            finding = (
+                f"{error} ({said})" if said and said.partition(": ")[2] not in str(error) else str(error)
+            )
             todo = "Correct the hook, or install what it imports: `uv sync`."
             yield broken(name, finding, todo=todo, kind=type(error))
         except StitchError as error:

@@ -235,7 +235,8 @@ class Bench:
             if base is not None:
                 transforms = release(settings, stage, base=base, run=run)
         except HookError as error:
-            error.hint = f"Its words are above and in {shown(log)}: correct the hook, then try again."
+            if error.hint == error.default_hint:
+                error.hint = f"Its words are above and in {shown(log)}: correct the hook, then try again."
             raise
         read_carried(call)  # what else it wrote is judged as well
         metrics = narrow(result.metrics, settings.egress.metrics)

@@ -13,6 +13,9 @@ from stitch.errors import ConfigError
 BRIDGE = "stitch.learning.bridge"
 """The module whose `train`, `aggregate` and `evaluate` run a client and a strategy."""
 
+LOOK = "stitch.learning.look:look"
+"""What looks at both classes without data: for `doctor`."""
+
 
 def hooks_of(given: dict[str, Any], *, options: bool, file: str) -> dict[str, Any]:
     """The `[hooks]` table with the hooks that `client` and `strategy` stand for.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _VAR_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS, without importing inspect
 _MOST_TEXT = 20_000  # characters of a traceback that are kept beside the log
+_MOST_SAID = 300  # characters of a message on the console
 _FOREIGN = ("site-packages", "dist-packages", ".venv", "venv")
 
 
@@ -114,19 +115,29 @@ class _Fresh(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(path), path)
 
 
-def _find(module: ModuleType, function: str, shown: str) -> Callable[..., object]:
+def _find(module: ModuleType, function: str, shown: str, *, kind: str = "function") -> Callable[..., object]:
     found: object = module
     for part in function.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        defined = [name for name, value in vars(module).items() if _is_own(value, module)]
-        names = f"; it defines {', '.join(defined[:8])}" if defined else ""
-        raise _RefusedError(f"{shown} has no function {function}{names}")
+        raise _RefusedError(f"{shown} has no {kind} {function}{_instead(module, function, kind)}")
     return found
 
 
-def _is_own(value: object, module: ModuleType) -> bool:
-    return hasattr(value, "__code__") and getattr(value, "__module__", "") == module.__name__
+def _instead(module: ModuleType, wanted: str, kind: str) -> str:
+    """The name that was probably meant, or what the module defines."""
+    import difflib
+
+    there = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    fit = [
+        name
+        for name, value in there.items()
+        if callable(value) and isinstance(value, type) == (kind == "class")
+    ]
+    own = [name for name in fit if getattr(there[name], "__module__", "") == module.__name__]
+    if close := difflib.get_close_matches(wanted, fit, 1):
+        return f"; is it {close[0]}?"
+    return f"; it defines {', '.join((own or fit)[:8])}" if own or fit else ""
 
 
 def _arguments(
@@ -177,10 +188,10 @@ def _as_given(name: str, value: object, root: Path) -> object:
         return value
     place, _, wanted = value.rpartition(":")
     if place.endswith(".py"):
-        return _find(_load(root, root / place.replace("\\", "/")), wanted, place)
+        return _find(_load(root, root / place.replace("\\", "/")), wanted, place, kind="class")
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    return _find(importlib.import_module(place), wanted, place)
+    return _find(importlib.import_module(place), wanted, place, kind="class")
 
 
 def plain(returned: Mapping[Any, object]) -> tuple[dict[str, object], dict[str, str]]:
@@ -230,7 +241,26 @@ def _described(error: BaseException, root: Path, folder: Path) -> dict[str, str]
     text = "".join(traceback.format_exception(type(error), error, shown))
     print(text, end="", file=sys.stderr)
     where = _where(error, root, folder)
-    return {"kind": type(error).__name__, "where": where, "traceback": text[-_MOST_TEXT:]}
+    described = {"kind": type(error).__name__, "where": where, "traceback": text[-_MOST_TEXT:]}
+    return described | _our_words(error)
+
+
+def _our_words(error: BaseException) -> dict[str, str]:
+    """The message of an error that clif-stitch itself raised in here, such as `stitch.learning` of a class.
+
+    A stranger's message may name a patient and is kept with the traceback; ours is for the console.
+    """
+    import traceback
+
+    step = error.__traceback__
+    while step and step.tb_next:
+        step = step.tb_next
+    said = str(error).strip().partition("\n")[0]
+    if not step or not said or not str(step.tb_frame.f_globals.get("__name__")).startswith("stitch."):
+        return {}
+    if not str(traceback.extract_tb(step)[-1].line).startswith("raise "):
+        return {}  # Python's own words, which repeat values: could not convert 'Smith' to float
+    return {"said": said[:_MOST_SAID], "hint": str(getattr(error, "hint", ""))}
 
 
 def _is_ours(names: dict[str, object]) -> bool:

@@ -99,6 +99,10 @@ def _raised(call: HookCall, error: dict[str, object]) -> HookFailed:
     kind, where = str(error.get("kind", "")), str(error.get("where", ""))
     hint = _MEMORY_HINT if kind == "MemoryError" else ""
     detail = str(error.get("traceback", ""))
+    if said := str(error.get("said", "")):  # our own words, of code of ours that ran in the hook's process
+        cause = f"the {call.hook} hook {hook_name(call.spec)}: {said}"
+        hint = str(error.get("hint", "")) or hint
+        return HookFailed(cause, hint=hint, hook=call.hook, kind=kind, where=where, detail=detail)
     return _named(call, f"raised {kind}", kind=kind, where=where, hint=hint, detail=detail)
 
 

@@ -6,11 +6,13 @@ the hook's process loads them (`stitch/config/bridge.py`, `stitch/hooks/child.py
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stitch.errors import ConfigError
 from stitch.learning import aggregation
 from stitch.learning.client import (
     answer,
@@ -143,13 +145,38 @@ def build_strategy(strategy_class: Callable[..., Any], options: Mapping[str, Any
     """The strategy, called with its options.
 
     Raises:
-        TypeError: it takes others, or it makes no `Strategy`.
+        ConfigError: it takes others.
+        TypeError: it makes no `Strategy`.
     """
+    name = getattr(strategy_class, "__qualname__", "the strategy")
+    _check_options(strategy_class, options, name=name)
     made = strategy_class(**options)
     if not isinstance(made, Strategy):
-        name = getattr(strategy_class, "__qualname__", "the strategy")
         raise TypeError(f"{name} made {type(made).__name__}, which is no stitch.learning.Strategy")
     return made
+
+
+def _check_options(strategy_class: Callable[..., Any], options: Mapping[str, Any], *, name: str) -> None:
+    signature = inspect.signature(strategy_class)
+    takes = [
+        one.name
+        for one in signature.parameters.values()
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    ]
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+    hint = f"[strategy] may have: {', '.join(takes)}." if takes else "Remove them from [strategy]."
+    if unknown := sorted(set(options) - set(takes) if not takes_all else ()):
+        raise ConfigError(f"the strategy {name} has no option {', '.join(unknown)}", hint=hint)
+    missing = [
+        one
+        for one in takes
+        if one not in options and signature.parameters[one].default is inspect.Parameter.empty
+    ]
+    if missing:
+        raise ConfigError(
+            f"the strategy {name} needs the option {', '.join(missing)}",
+            hint=f"Write it under [strategy], such as {missing[0]} = 0.1.",
+        )
 
 
 def _evaluated(strategy: Strategy, told: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -78,24 +78,44 @@ def build_client(factory: Callable[..., Any], given: Mapping[str, object]) -> An
     Raises:
         TypeError: it wants others, or what it makes is no client.
     """
-    name = getattr(factory, "__qualname__", "the client")
     context = SimpleNamespace(
         node_id=given.get("site"),
         node_config={"site": given.get("site"), "data_dir": str(given.get("data_dir"))},
         run_config=given.get("config"),
     )
     given = {**given, "context": context, "cid": given.get("site")}
-    named, unknown, takes_all = _wanted(factory, given)
-    if unknown and not (len(unknown) == 1 and not named and not isinstance(factory, type)):
-        raise TypeError(
-            f"{name} wants {', '.join(unknown)}; a client is called with any of {', '.join(given)}"
-        )
+    named, unknown, takes_all = _agreed(factory, given)
     arguments = given if takes_all else {key: given[key] for key in named}
     made = factory(context) if unknown else factory(**arguments)
     made = getattr(made, "numpy_client", made)  # what Flower's `to_client()` wraps
     if not callable(getattr(made, "fit", None)):
-        raise TypeError(f"{name} made {type(made).__name__}, which has no method fit")
+        name = getattr(factory, "__qualname__", "the client")
+        made_by = "" if name == type(made).__name__ else f"{name} made "
+        raise TypeError(f"{made_by}{type(made).__name__} has no method fit")
     return made
+
+
+def _agreed(factory: Callable[..., Any], given: Mapping[str, object]) -> tuple[list[str], list[str], bool]:
+    """As `_wanted`, of a factory that can be called with what is given."""
+    named, unknown, takes_all = _wanted(factory, given)
+    if unknown and not (len(unknown) == 1 and not named and not isinstance(factory, type)):
+        name = getattr(factory, "__qualname__", "the client")
+        raise TypeError(
+            f"{name} wants {', '.join(unknown)}; a client is called with any of {', '.join(given)}"
+        )
+    return named, unknown, takes_all
+
+
+def check_client(factory: Callable[..., Any]) -> None:
+    """Look at a client's class without making one, which might read data.
+
+    Raises:
+        TypeError: it wants arguments that nobody gives, or has no method `fit`.
+    """
+    names = ("data_dir", "config", "site", "pass_id", "round_seed", "state_dir", "context", "cid")
+    _agreed(factory, dict.fromkeys(names))
+    if isinstance(factory, type) and not callable(getattr(factory, "fit", None)):
+        raise TypeError(f"{factory.__qualname__} has no method fit")
 
 
 def _wanted(factory: Callable[..., Any], given: Mapping[str, object]) -> tuple[list[str], list[str], bool]:

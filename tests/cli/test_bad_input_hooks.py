@@ -51,7 +51,7 @@ def test_the_leads_aggregate_hook_is_looked_for_before_a_whole_round_is_trained(
 @pytest.mark.parametrize(
     ("old", "new", "code", "cause", "todo"),
     [
-        ("def train", "def trian", 11, "hooks.py has no function train; it defines trian", "Correct [hooks]"),
+        ("def train", "def trian", 11, "hooks.py has no function train; is it trian?", "Correct [hooks]"),
         ('"loss": 0.5', '"loss": float("nan")', 13, "returned 'loss' as nan", "Return finite numbers"),
         ('"n_samples": 50, ', "", 13, "the train hook returned no n_samples", 'Return {"n_samples": rows'),
         (
