@@ -6,8 +6,9 @@ Cordonnier, Jaggi 2018, arXiv:1809.07599): of d plus what earlier passes kept ba
 are sent as they are, and the rest is kept in the site's `state_dir`.
 
 A compressed file has the tensors' names and the model's format. With int8 a tensor is bytes of its own
-shape, and `stitch.scales` has one s each; with top_k it is a list of numbers, and `<name>.stitch_at`
-says where they belong. Integers, booleans and texts are sent as they are.
+shape, and `stitch.scales` has one s each, in the order of the global's file, whatever the model's; with
+top_k it is a list of numbers, and `<name>.stitch_at` says where they belong. Integers, booleans and texts
+are sent as they are (docs/protocol.md, Compressed models).
 """
 
 from __future__ import annotations
@@ -95,10 +96,10 @@ def _write_int8(model: ModelReader, base: ModelReader, to: Path) -> None:
 
 
 def _write_top_k(model: ModelReader, base: ModelReader, to: Path, *, memory: Path, keep: float) -> None:
-    kept: dict[str, NDArray[np.float64]] = {}
+    kept = memory.with_name(f"new_{memory.name}")  # the old one is read meanwhile
     with ExitStack() as stack:
         before = stack.enter_context(open_model(memory)) if memory.is_file() else None
-        out = stack.enter_context(ModelWriter(to))
+        out, rest = stack.enter_context(ModelWriter(to)), stack.enter_context(ModelWriter(kept))
         for name, fresh in _deltas(model, base, out):
             known = before is not None and name in before.names and before.spec(name).shape == fresh.shape
             delta = fresh + before.read(name) if before is not None and known else fresh
@@ -111,18 +112,16 @@ def _write_top_k(model: ModelReader, base: ModelReader, to: Path, *, memory: Pat
             out.write(name, values)
             out.write(name + AT, at.astype(np.int64 if flat.size > 2**31 else np.int32))
             flat[at] -= values.astype(np.float64)
-            kept[name] = delta
-    with ModelWriter(memory) as file:
-        for name, rest in kept.items():
-            file.write(name, rest)
+            rest.write(name, delta)
+    kept.replace(memory)
 
 
 def _deltas(
     model: ModelReader, base: ModelReader, out: ModelWriter
 ) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """The floating-point tensors' differences; what is none is written as it is."""
-    names = floating(model)
-    for name in model.names:
+    """The floating-point tensors' differences, in the global's order; what is none is written as it is."""
+    names = floating(base)
+    for name in base.names:
         if name not in names:
             out.write(name, model.read(name))
             continue

@@ -66,6 +66,20 @@ def test_int8_is_off_by_half_a_step_at_most_and_a_quarter_of_the_bytes(tmp_path:
     assert small < 0.4 * whole
 
 
+@pytest.mark.parametrize("kind", ["int8", "top_k"])
+def test_a_model_in_another_order_than_the_global_comes_back_as_it_is(tmp_path: Path, kind: str) -> None:
+    """A site's own savez may list its tensors in any order; each keeps its own scale."""
+    model = trained()
+    turned = dict(reversed(list(model.items())))
+    for folder in ("usual", "turned"):
+        (tmp_path / folder).mkdir()
+    usual, back = sent(tmp_path / "usual", model, kind=kind), sent(tmp_path / "turned", turned, kind=kind)
+    assert {name: one.tobytes() for name, one in back.items()} == {
+        name: one.tobytes() for name, one in usual.items()
+    }
+    assert np.abs(back["b"] - model["b"]).max() < np.abs(model["b"] - BASE["b"]).max()
+
+
 def test_top_k_sends_the_largest_and_remembers_the_rest(tmp_path: Path) -> None:
     """Over the passes what was sent and what is kept add up to all that was learned."""
     told = {name: np.zeros(BASE[name].shape) for name in ("w", "b")}
