@@ -11,14 +11,15 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.cli.project import shown
-from stitch.client.calls import aggregate_call, train_call
-from stitch.client.carried import OUTER_STATE, read_carried
+from stitch.client.calls import admit_call, aggregate_call, train_call
+from stitch.client.carried import OUTER_STATE, Carried, read_carried
+from stitch.client.inspection import look_into, not_admitted
 from stitch.client.releasing import release, transform_inputs
 from stitch.client.round_file import round_json
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
 from stitch.config.settings import pins_in_force
-from stitch.errors import ConfigError, EgressRefused, HookError
+from stitch.errors import ConfigError, EgressRefused, HookError, HookOutput
 from stitch.files import disk, file_sha256
 from stitch.hooks.call import HookCall, HookResult
 from stitch.hooks.runner import HookRunner
@@ -43,6 +44,7 @@ class Trial:
         result: as the hook returned it, checked.
         seal: `metrics.json` as it would leave.
         withheld: names of metrics that `[egress] metrics` keeps here.
+        evaluates: whether `run` first scores the global that this was trained from.
         refused: why nothing would leave at all; None when it may.
     """
 
@@ -53,7 +55,8 @@ class Trial:
     result: HookResult
     seal: Seal
     withheld: tuple[str, ...]
-    refused: EgressRefused | None
+    evaluates: bool
+    refused: EgressRefused | HookOutput | None
 
     @property
     def model(self) -> Path:
@@ -238,11 +241,14 @@ class Bench:
             if error.hint == error.default_hint:
                 error.hint = f"Its words are above and in {shown(log)}: correct the hook, then try again."
             raise
-        read_carried(call)  # what else it wrote is judged as well
+        carried = read_carried(call)  # what else it wrote is judged as well
         metrics = narrow(result.metrics, settings.egress.metrics)
-        seal = self._seal(stage, result, metrics=metrics, transforms=transforms)
+        seal = self._seal(stage, result, metrics=metrics, transforms=transforms, carried=carried)
         with disk(stage.pass_dir):
             (stage.pass_dir / "metrics.json").write_bytes(seal.dump())
+        refused: EgressRefused | HookOutput | None = _refusal(settings, stage, result)
+        if refused is None and base is not None:
+            refused = self._not_admitted(stage, seal, base=base, run=run)
         return Trial(
             ref=stage.ref,
             started_from=started_from,
@@ -251,11 +257,32 @@ class Bench:
             result=result,
             seal=seal,
             withheld=tuple(sorted(set(result.metrics) - set(metrics))),
-            refused=_refusal(settings, stage, result),
+            evaluates=_evaluates(settings),
+            refused=refused,
         )
 
+    def _not_admitted(
+        self, stage: Stage, seal: Seal, *, base: Path, run: Callable[[HookCall], object]
+    ) -> HookOutput | None:
+        """What `run` would refuse by the admit hook, before it seals."""
+        spec = self._settings.hooks.admit
+        if spec is None or seal.n_samples == 0:
+            return None
+        model, verdict = stage.model_path(seal.ext), stage.work_dir / "reason.txt"
+        call = admit_call(
+            self._settings, spec, seal=seal, ref=stage.ref, model=model, base=base, reason=verdict
+        )
+        reason = look_into(call, run=run, verdict=verdict)
+        return None if reason is None else not_admitted(stage.ref, reason)
+
     def _seal(
-        self, stage: Stage, result: HookResult, *, metrics: dict[str, float], transforms: tuple[str, ...]
+        self,
+        stage: Stage,
+        result: HookResult,
+        *,
+        metrics: dict[str, float],
+        transforms: tuple[str, ...],
+        carried: Carried,
     ) -> Seal:
         """`metrics.json` as far as a trial can know it: the base's hash and the round are the real run's."""
         ext = self._settings.hooks.model_ext
@@ -274,6 +301,7 @@ class Bench:
             model_bytes=model.stat().st_size,
             n_samples=result.n_samples,
             metrics=metrics,
+            attachments=carried.attachments,
             transforms=transforms,
             config_sha256=config_sha256(self._settings),
             pins={name: pin.sha256 for name, pin in pins_in_force(self._settings.pins, number).items()},
@@ -281,6 +309,11 @@ class Bench:
             created_at=SystemClock().now(),
             stitch_version=__version__,
         )
+
+
+def _evaluates(settings: Settings) -> bool:
+    asked = settings.hooks.evaluate is not None and settings.evaluation.when == "always"
+    return asked and not settings.egress.reviewed
 
 
 def _refusal(settings: Settings, stage: Stage, result: HookResult) -> EgressRefused | None:

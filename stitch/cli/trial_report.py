@@ -34,11 +34,19 @@ def _leaving(trial: Trial) -> Iterator[str]:
     yield f"    SHA-256 {seal.model_sha256}"
     yield f"  {folder}/metrics.json   about {size(len(seal.dump()))}"
     yield f"    n_samples {seal.n_samples}; metrics: {names(tuple(seal.metrics), most=64) or 'none'}"
+    for one in seal.attachments:
+        yield f"  {folder}/{one.file}   {size(one.bytes)}"
+        yield f"    SHA-256 {one.sha256}"
     if trial.ref.site is not None:
+        if trial.evaluates:
+            key = layout.event(trial.ref.site, trial.ref.number - 1, name=Event.EVALUATED)
+            yield f"  {key}   what the evaluate hook returns"
         for event, what in (
             (Event.STARTED, "pass number, time"),
             (Event.COMPLETED, "the same numbers again"),
         ):
             yield f"  {layout.event(trial.ref.site, trial.ref.number, name=event)}   {what}"
+    else:
+        yield "  manifest, roster, verdict, orchestration   names, hashes, reasons, times"
     yield "  join, lease and heartbeat documents   hashes, versions, this machine's name"
     yield f"to look at them: {shown(trial.folder / 'pass')}"

@@ -5,6 +5,8 @@ It runs at the site before the seal, where somebody can mend the model, and at t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from stitch.client.actor import Actor
@@ -12,6 +14,7 @@ from stitch.client.calls import admit_call
 from stitch.client.ended import run_hook
 from stitch.errors import HookFailed, HookOutput
 from stitch.files import disk
+from stitch.hooks.call import HookCall
 from stitch.layout import PassRef
 from stitch.rounds import Code, Reason
 from stitch.wire import Seal
@@ -45,15 +48,29 @@ def unfit_model(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, base: Pa
     try:
         verdict = stage.work_dir / "reason.txt"
         call = admit_call(actor.settings, spec, seal=seal, ref=ref, model=model, base=base, reason=verdict)
-        try:
-            run_hook(actor, call)
-        except HookFailed as error:
-            if any(crash in error.kind for crash in _CRASHES):
-                return Reason(Code.MODEL, f"reading its model ended in {error.kind}")
-            raise
-        return _read(verdict)
+        return look_into(call, run=partial(run_hook, actor), verdict=verdict)
     finally:
         actor.mirror.discard(stage)
+
+
+def look_into(call: HookCall, *, run: Callable[[HookCall], object], verdict: Path) -> Reason | None:
+    """Run the admit hook; why it leaves the model out, or None.
+
+    Args:
+        call: `admit_call`.
+        run: runs a hook.
+        verdict: where the hook writes its line.
+
+    Raises:
+        HookError: as `unfit_model`.
+    """
+    try:
+        run(call)
+    except HookFailed as error:
+        if any(crash in error.kind for crash in _CRASHES):
+            return Reason(Code.MODEL, f"reading its model ended in {error.kind}")
+        raise
+    return _read(verdict)
 
 
 def require_admitted(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, base: Path) -> None:
@@ -65,12 +82,17 @@ def require_admitted(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, bas
     """
     reason = unfit_model(actor, seal, ref=ref, model=model, base=base)
     if reason is not None:
-        raise HookOutput(
-            f"pass {ref.number} would not be admitted: {reason}",
-            hint="Nothing was sealed and nothing left this machine. Correct the train hook, then run again.",
-            hook="train",
-            kind="HookOutput",
-        )
+        raise not_admitted(ref, reason)
+
+
+def not_admitted(ref: PassRef, reason: Reason) -> HookOutput:
+    """What a site whose own pass would be left out is told."""
+    return HookOutput(
+        f"pass {ref.number} would not be admitted: {reason}",
+        hint="Nothing was sealed and nothing left this machine. Correct the train hook, then run again.",
+        hook="train",
+        kind="HookOutput",
+    )
 
 
 def _read(verdict: Path) -> Reason | None:

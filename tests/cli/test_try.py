@@ -107,3 +107,37 @@ def test_a_pass_that_is_not_here_is_said(federation: Federation, hook: str, numb
 
 def test_pass_0_is_the_starting_model(federation: Federation) -> None:
     assert "global/pass_000, from nothing" in federation.lead.call("try", "train", "--pass", "0").out
+
+
+ADMIT = """
+
+def admit(model_path, base_path, reason_path):
+    pathlib.Path(reason_path).write_text("its change is too large")
+    return {}
+"""
+
+
+def test_a_pass_that_the_admit_hook_leaves_out_is_refused_as_run_would(federation: Federation) -> None:
+    nu = federation.nu
+    nu.write("code/hooks.py", (nu.root / "code/hooks.py").read_text(encoding="utf-8") + ADMIT)
+    nu.toml("[hooks]", '[hooks]\nadmit = "code/hooks.py:admit"')
+    said = nu.call("try", "train")
+    assert said.code == 13
+    assert "pass 1 would not be admitted: its change is too large" in said.cause
+
+
+def test_scores_and_a_carried_state_are_in_the_list_of_what_leaves(federation: Federation) -> None:
+    state = 'pathlib.Path(outer_out_path).write_text("momentum")'
+    evaluate = '\n\ndef evaluate(global_path, data_dir):\n    return {"n_samples": 50}\n'
+    federation.lead.hooks(
+        "def aggregate(site_dir, out_path):\n",
+        f"def aggregate(site_dir, out_path, outer_out_path):\n    {state}\n",
+    )
+    hooks = federation.lead.root / "code/hooks.py"
+    federation.lead.write("code/hooks.py", hooks.read_text(encoding="utf-8") + evaluate)
+    federation.lead.toml("[hooks]", '[hooks]\nevaluate = "code/hooks.py:evaluate"')
+    digest = hashlib.sha256(b"momentum").hexdigest()
+    aggregated = federation.lead.call("try", "aggregate").out
+    assert f"global/pass_001/outer_state.{digest[:12]}.json   8 B\n    SHA-256 {digest}" in aggregated
+    assert "evaluated" not in aggregated
+    assert "sites/rush/events/pass_000.evaluated.json" in federation.lead.call("try", "train").out
