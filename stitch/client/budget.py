@@ -3,7 +3,7 @@
     privacy/<dataset>.jsonl
 
 One line a release, over all runs: run, pass, noise multiplier, clip, hash of what was released. Each
-line holds the hash of the one before. A file that is pushed again as it is costs nothing, a new
+line holds the hash of the one before. A pass that is pushed again as it is costs nothing, a new
 training is a new release. A journal that knows less than what this site has published is not believed.
 """
 
@@ -48,6 +48,14 @@ class Release:
     clip: float
     release_sha256: str
     at: str
+
+    def same(self, other: Release) -> bool:
+        """Whether it is that very release: this file, as this pass.
+
+        The same bytes as another pass are told once more where the noise is the lead's, which draws it anew.
+        """
+        place, there = (self.run, self.site_pass, self.attempt), (other.run, other.site_pass, other.attempt)
+        return self.release_sha256 == other.release_sha256 and place == there
 
 
 def budget_of(settings: Settings) -> Budget:
@@ -138,7 +146,7 @@ class BudgetJournal:
         """
         with self._locked():
             lines = self._lines()
-            if any(known.release_sha256 == release.release_sha256 for _, known in lines):
+            if any(known.same(release) for _, known in lines):
                 return False
             self.require_room(release.sigma, budget=budget)
             before = lines[-1][0] if lines else b""

@@ -15,6 +15,7 @@ from stitch.client.carried import Carried, forget_carried, outer_state, read_car
 from stitch.client.ended import run_hook
 from stitch.client.late import LatePasses
 from stitch.client.leftover import Leftovers
+from stitch.client.one_draw import require_first_draw
 from stitch.client.releasing import transform_inputs
 from stitch.errors import (
     DiskError,
@@ -63,6 +64,7 @@ class Making:
             HookError: the aggregate hook failed.
             NonDeterministicAggregation: it gave other bytes from the same inputs; the attempt is given up.
             ProtocolError: an input is not what the verdict names.
+            PrivacyError: these inputs were told before, with other noise.
         """
         client, ref = self._client, PassRef(now.number)
         candidate = client.mirror.sealed(ref)
@@ -137,6 +139,7 @@ class Making:
     def _aggregate(self, now: Round, *, inputs: list[Sealed], verdict: Stored[Verdict]) -> Sealed:
         client, ref, base = self._client, PassRef(now.number), now.base
         client.pins(ref.number)  # before the hook's time is spent on what may not be sealed
+        require_first_draw(client, now.attempt, verdict)
         client.drop_stage(ref)
         stage = client.stage(ref)
         client.lay_inputs(stage, inputs)

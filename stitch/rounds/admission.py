@@ -147,6 +147,8 @@ def _envelope(seal: Seal, terms: Terms, ref: PassRef) -> Reason | None:
         return Reason(Code.SETTINGS, "it was made with other settings, or another hook contract")
     if not 0 < seal.model_bytes <= terms.max_bytes:
         return Reason(Code.SIZE, f"its model has {seal.model_bytes} bytes, allowed are {terms.max_bytes}")
+    if seal.attachments:  # nobody fetches them, and whoever proves the run could look for them in vain
+        return Reason(Code.PLACE, "it lists files beside its model")
     if not all(math.isfinite(value) for value in seal.metrics.values()):
         return Reason(Code.METRICS, "a metric is not finite")
     return None

@@ -19,6 +19,7 @@ from stitch.learning.tensors import read_model, write_model
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
 from stitch.privacy import central, compress, release
+from stitch.store.base import Store
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.wire import EventDoc, Seal
@@ -44,7 +45,7 @@ class PrivateRun:
         self,
         folder: Path,
         *,
-        store: MemoryStore | None = None,
+        store: Store | None = None,
         privacy: Privacy = LOCAL,
         functions: Mapping[str, HookFunction | None] | None = None,
         **changes: Any,

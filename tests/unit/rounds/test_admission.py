@@ -12,6 +12,7 @@ from stitch.wire import Excluded, Seal
 
 REF = PassRef(2, "nu")
 BASE, MODEL, ROOT, PIN = "b" * 64, "c" * 64, "d" * 64, "e" * 64
+BESIDE = {"name": "more", "file": stored_name("more", ROOT, ext="npz"), "sha256": ROOT, "bytes": 9}
 TERMS = Terms(
     run_id="trial",
     config_sha256="1" * 64,
@@ -72,6 +73,7 @@ def test_an_honest_pass_is_fit() -> None:
         ({"attempt": 10_000}, Code.PLACE, "no site pass"),
         ({"config_sha256": "2" * 64}, Code.SETTINGS, "other settings, or another hook contract"),
         ({"model_bytes": 1001}, Code.SIZE, "1001 bytes"),
+        ({"attachments": [BESIDE]}, Code.PLACE, "lists files beside its model"),
         ({"base_pass": None, "base_sha256": None}, Code.BASE, "no base"),
         ({"base_sha256": "f" * 64}, Code.BASE, "not on this chain"),
         ({"base_sha256": None}, Code.BASE, "not on this chain"),
