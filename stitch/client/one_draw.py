@@ -11,7 +11,7 @@ from stitch.sync.documents import Stored
 from stitch.wire import Verdict
 
 
-def require_first_draw(client: RecordVerbs, now: Attempt, verdict: Stored[Verdict]) -> None:
+def require_first_draw(client: RecordVerbs, now: Attempt, *, verdict: Stored[Verdict]) -> None:
     """Before noise is drawn: no noised sum over any of these passes lies in the store.
 
     One may: a lead that died between its model and its seal left it, and its mirror, which has the candidate,

@@ -11,7 +11,7 @@ import numpy as np
 from stitch.errors import BadModel, ConfigError
 from stitch.learning.forests import unfit_booster
 from stitch.learning.shapes import unfit_shape
-from stitch.learning.streaming import RANGE, ranges, sum_of_squares
+from stitch.learning.streaming import RANGE, ranges, sum_of_squares, total
 from stitch.learning.tensors import ModelReader, open_model
 
 _TREES = (".txt", ".json")
@@ -49,7 +49,7 @@ def _unfit_values(model: ModelReader, base: ModelReader, *, max_norm: float | No
         return str(error)
     if max_norm is None:
         return ""
-    norm = math.sqrt(math.fsum(squares)) if all(map(math.isfinite, squares)) else math.inf
+    norm = math.sqrt(total(squares))
     return "" if norm <= max_norm else f"its change has the norm {norm:.4g}, allowed is {max_norm:g}"
 
 

@@ -132,7 +132,7 @@ def weighted_sum(terms: Iterable[tuple[float, Array]], *, size: int) -> Floats:
 def sum_of_squares(values: Floats) -> float:
     """The sum of the squares, the same on every machine; `values` is overwritten.
 
-    Halves are added to halves, element by element, until few are left for `math.fsum`.
+    Halves are added to halves, element by element, until few are left for `total`.
     """
     np.multiply(values, values, out=values)
     while values.size > 64:
@@ -141,7 +141,18 @@ def sum_of_squares(values: Floats) -> float:
         np.add(values[:half], values[half : 2 * half], out=values[:half])
         values[half : half + odd.size] = odd
         values = values[: half + odd.size]
-    return math.fsum(values.tolist())
+    return total(values.tolist())
+
+
+def total(parts: Iterable[float]) -> float:
+    """The sum of numbers that are not negative, rounded once; infinite where a double cannot hold it.
+
+    `math.fsum` raises there: a site whose numbers are all finite could end everybody's round.
+    """
+    try:
+        return math.fsum(parts)
+    except OverflowError:
+        return math.inf
 
 
 def ranges(size: int, *, length: int) -> Iterator[tuple[int, int]]:

@@ -139,7 +139,7 @@ class Making:
     def _aggregate(self, now: Round, *, inputs: list[Sealed], verdict: Stored[Verdict]) -> Sealed:
         client, ref, base = self._client, PassRef(now.number), now.base
         client.pins(ref.number)  # before the hook's time is spent on what may not be sealed
-        require_first_draw(client, now.attempt, verdict)
+        require_first_draw(client, now.attempt, verdict=verdict)
         client.drop_stage(ref)
         stage = client.stage(ref)
         client.lay_inputs(stage, inputs)

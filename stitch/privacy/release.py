@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stitch.errors import EgressRefused, TransformDegenerate
+from stitch.learning.streaming import total
 from stitch.learning.tensors import ModelReader, ModelWriter, open_model
 from stitch.privacy.noise import Noise
 
@@ -114,7 +115,7 @@ def delta_norm(model: ModelReader, base: ModelReader, *, names: Iterable[str]) -
         TransformDegenerate: it is no number, or too large for one.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = math.fsum(
+        squares = total(
             float(np.sum(np.square(delta))) for name in names for delta in deltas(model, base, name=name)
         )
     if not math.isfinite(squares):

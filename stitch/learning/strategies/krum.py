@@ -6,7 +6,6 @@ Descent, NeurIPS 2017, arXiv:1703.02757, section 4.
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +15,7 @@ from stitch.learning.specs import Array
 from stitch.learning.strategies.robust import Robust, lower_median
 from stitch.learning.strategies.settings import MOST, within
 from stitch.learning.strategy import FitResult, Round
-from stitch.learning.streaming import Floats, NotFinite, Part, ranges, sum_of_squares, weighted_sum
+from stitch.learning.streaming import Floats, NotFinite, Part, ranges, sum_of_squares, total, weighted_sum
 
 _ELEMENTS = 1 << 20  # of all sites' ranges together
 
@@ -100,7 +99,7 @@ def distances(round_: Round) -> dict[tuple[int, int], float]:
                     raise NotFinite(result.site, name)
             for (one, other), parts in found.items():
                 parts.append(sum_of_squares(np.subtract(rows[one], rows[other], dtype=np.float64)))
-    return {pair: math.fsum(parts) for pair, parts in found.items()}
+    return {pair: total(parts) for pair, parts in found.items()}
 
 
 def krum_scores(apart: dict[tuple[int, int], float], *, nearest: int) -> list[float]:
@@ -110,4 +109,4 @@ def krum_scores(apart: dict[tuple[int, int], float], *, nearest: int) -> list[fl
     for (one, other), distance in apart.items():
         rows[one].append(distance)
         rows[other].append(distance)
-    return [math.fsum(sorted(row)[:nearest]) for row in rows]
+    return [total(sorted(row)[:nearest]) for row in rows]

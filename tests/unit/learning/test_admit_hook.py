@@ -62,6 +62,18 @@ def test_a_norm_beyond_a_float_is_beyond_every_bound(tmp_path: Path) -> None:
     assert "norm inf" in (tmp_path / "r").read_text(encoding="utf-8")
 
 
+def test_numbers_whose_squares_fit_and_whose_sum_does_not_end_nobodys_round(tmp_path: Path) -> None:
+    for name, tensors in (("base", np.zeros(4)), ("model", np.full(4, 9e153))):
+        write_model(tmp_path / f"{name}.npz", {"v": tensors, "w": tensors})
+    admit(
+        model_path=tmp_path / "model.npz",
+        base_path=tmp_path / "base.npz",
+        reason_path=tmp_path / "r",
+        config={"max_norm": 1e30},
+    )
+    assert "norm inf" in (tmp_path / "r").read_text(encoding="utf-8")
+
+
 def test_a_base_that_cannot_be_read_blames_no_site(tmp_path: Path) -> None:
     write_model(tmp_path / "model.npz", GOOD)
     (tmp_path / "base.npz").write_bytes(b"")

