@@ -111,9 +111,10 @@ def hooks(settings: Settings) -> Iterator[Check]:
         ("hook pre_release", "pre_release", settings.privacy.pre_release),
     ]
     if settings.is_lead:
+        central = settings.privacy.mode == "central"  # the aggregation is then clif-stitch's own
         wanted.append(("hook evaluate_central", "evaluate_central", own.evaluate_central))
         wanted += [
-            ("hook aggregate", "aggregate", own.aggregate),
+            ("hook aggregate", "aggregate", None if central else own.aggregate),
             ("hook diagnose", "diagnose", own.diagnose),
             ("hook pre_aggregate", "pre_aggregate", own.pre_aggregate),
         ]

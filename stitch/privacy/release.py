@@ -64,7 +64,7 @@ def release(
         raw_path: what the pre_release hook was given, if there is one.
 
     Raises:
-        EgressRefused: a tensor is in no group that may leave.
+        EgressRefused: a tensor is in no group that may leave, or what shall be frozen is not there.
         TransformDegenerate: a value is no number, a tensor is missing or of another shape, or nothing
             was changed that should have been.
     """
@@ -73,6 +73,7 @@ def release(
         require_groups(model.names, groups)
         _require_alive(model, raw_path)
         _require_alike(model, base)
+        require_frozen(model.names, frozen)
         moving = floating(model, frozen=frozen)
         norm = delta_norm(model, base, names=moving)
         scale = shrink(norm, clip=privacy["clip"])
@@ -106,6 +107,17 @@ def require_groups(names: Iterable[str], groups: Sequence[str] | None) -> None:
     for name in names:
         if groups is not None and not name.startswith(tuple(groups)):
             raise EgressRefused(f"the tensor {name[:60]!a} is in none of the groups that may leave")
+
+
+def require_frozen(names: Sequence[str], frozen: Sequence[str]) -> None:
+    """Each of `frozen` must begin some tensor's name: a misspelt one would freeze nothing.
+
+    Raises:
+        EgressRefused: one does not.
+    """
+    for beginning in frozen:
+        if not any(name.startswith(beginning) for name in names):
+            raise EgressRefused(f"[privacy] frozen has {beginning[:60]!a}, and no tensor's name begins so")
 
 
 def delta_norm(model: ModelReader, base: ModelReader, *, names: Iterable[str]) -> float:

@@ -81,3 +81,13 @@ def test_every_hook_that_will_run_is_looked_for(project: Project) -> None:
     )
     failed = [one.name for one in checks_project.hooks(load_settings(root, {})) if one.state == "fail"]
     assert failed == ["hook pre_release", "hook diagnose"]
+
+
+def test_a_lead_that_adds_the_noise_needs_no_aggregate_hook(project: Project) -> None:
+    root = project(
+        '[hooks]\nmodel_ext = "npz"\n[privacy]\nmode = "central"\nclip = 1.0\nepsilon = 8.0\ndelta = 1e-5\n'
+        "data_free_start = true\n",
+        site="rush",
+    )
+    found = [(one.name, one.state) for one in checks_project.hooks(load_settings(root, {}))]
+    assert found == [("hook train", "ok")]

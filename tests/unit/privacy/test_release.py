@@ -171,3 +171,9 @@ def test_a_filter_that_left_nothing_is_refused(tmp_path: Path) -> None:
     broken["layer.w"][0, 0] = math.nan
     with pytest.raises(TransformDegenerate, match="pre_release hook left a value that is no number"):
         released(tmp_path, broken, raw=moved(1.0))
+
+
+def test_a_misspelt_frozen_tensor_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EgressRefused, match=r"frozen has 'layr', and no tensor's name begins so"):
+        released(tmp_path, moved(0.01), clip=5.0, noise=1e-3, frozen=["layer.b", "layr"])
+    assert not (tmp_path / "out.npz").exists()
