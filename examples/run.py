@@ -4,8 +4,8 @@
     uv run --group examples python examples/run.py clif-demo half-0 --dir out
 
 An example is a template of `clif-stitch init` and what differs from it: its folder's example.toml
-says which template, which settings, and which variants (without a name, all of them run); files in
-its `project/` folder are laid over the template's. The finished project is federated by
+says which template, which settings, which `[policy]`, and which variants (without a name, all of them
+run); files in its `project/` folder are laid over the template's. The finished project is federated by
 `clif-stitch demo --project`, and stays in the folder that --dir names, to be read.
 """
 
@@ -18,6 +18,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+from stitch.cli.demo_policy import with_table
 from stitch.cli.scaffold import render_project
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +45,10 @@ def make_project(name: str, variant: dict[str, object], folder: Path) -> Path:
     toml = (project / "stitch.toml").read_text(encoding="utf-8") + example.get("append", "")
     for key, value in {**example.get("settings", {}), **variant, "run_id": name}.items():
         toml = with_setting(toml, key, value)
+    if "policy" in example:
+        toml = with_table(
+            toml, "policy", {key: json.dumps(value) for key, value in example["policy"].items()}
+        )
     (project / "stitch.toml").write_text(toml, encoding="utf-8", newline="\n")
     return project
 

@@ -41,7 +41,8 @@ def runner() -> ModuleType:
 
 def test_every_folder_is_an_example_with_its_results() -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__")
-    assert folders == NAMES == ["clif-demo", "flower-client", "gbm", "icu-numpy", "private", "r-glm"]
+    names = ["asynchronous", "clif-demo", "flower-client", "gbm", "icu-numpy", "private", "r-glm"]
+    assert folders == NAMES == names
     for name in NAMES:
         readme = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
         assert f"examples/run.py {name}" in readme
@@ -69,6 +70,9 @@ def test_an_example_is_a_project_whose_settings_and_hooks_are_found(
     assert (settings.run_id, settings.sites, settings.num_passes) == (name, SITES, wanted.pop("num_passes"))
     hooks = {key: wanted.pop(key) for key in ("train", "evaluate") if key in wanted}
     assert all(getattr(settings.hooks, hook) == spec for hook, spec in hooks.items())
+    if "policy" in example:
+        assert settings.policy.require == example["policy"]["require"]
+        assert settings.policy.buffer_size == example["policy"]["buffer_size"]
     if "epsilon" in wanted:
         assert settings.privacy.epsilon == wanted.pop("epsilon")
     assert {key: settings.hyper[key] for key in wanted} == wanted
@@ -101,6 +105,12 @@ def test_an_example_comes_to_the_numbers_of_its_table(tmp_path: Path, name: str,
     assert (
         differing(table, store.parents[1] / SITES[0], noisy=example.get("noisy", {}).get(variant, 0.0)) == []
     )
+    if name == "asynchronous":
+        seals = sorted((store / "global").glob("pass_*/metrics.json"))
+        behind = [
+            one["staleness"] for seal in seals for one in json.loads(seal.read_bytes())["round"]["inputs"]
+        ]
+        assert max(behind) > 0, "the slow site was never behind"
     if name == "clif-demo":
         _nothing_but_models_and_summaries_left(store)
 
