@@ -1,4 +1,6 @@
-"""The admit hook: what opens a model before a round uses it, in a process that may crash in its stead.
+"""What opens a model before a round uses it, in a process that may crash in its stead: the admit hook.
+
+Of a compressed model it is looked whether it can be expanded: after the verdict that would be too late.
 
 It runs at the site before the seal, where somebody can mend the model, and at the lead before the verdict.
 """
@@ -12,6 +14,8 @@ from pathlib import Path
 from stitch.client.actor import Actor
 from stitch.client.calls import admit_call
 from stitch.client.ended import run_hook
+from stitch.client.filter_calls import expand_call
+from stitch.client.trail import own_words
 from stitch.errors import HookFailed, HookOutput
 from stitch.files import disk
 from stitch.hooks.call import HookCall
@@ -25,9 +29,14 @@ _MOST = 240
 _CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "access violation", "heap", "stack")
 """What a reader comes to that a damaged file brings down; running out of memory is not among them."""
 
+_UNFIT = "BadModel"
+"""The error by which `stitch.learning` says that a file does not fit."""
+
 
 def unfit_model(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, base: Path) -> Reason | None:
     """Why the admit hook leaves a model out; None when it does not, or there is no such hook.
+
+    Beside `[compression]` there is none: a model that cannot be expanded is left out.
 
     Args:
         actor: who asks.
@@ -41,14 +50,25 @@ def unfit_model(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, base: Pa
         RunEnded, Stopped: as `run_hook`.
         DiskError: there is no room for its scratch files.
     """
-    spec = actor.settings.hooks.admit
-    if spec is None or seal.n_samples == 0:  # what weighs nothing is left out without a look
+    spec, packed = actor.settings.hooks.admit, actor.settings.compression.kind is not None
+    if (spec is None and not packed) or seal.n_samples == 0:  # what weighs nothing is left out unseen
         return None
     stage = actor.mirror.stage(ref)
     try:
         verdict = stage.work_dir / "reason.txt"
-        call = admit_call(actor.settings, spec, seal=seal, ref=ref, model=model, base=base, reason=verdict)
-        return look_into(call, run=partial(run_hook, actor), verdict=verdict)
+        if spec is None:
+            call = expand_call(actor.settings, stage, model=model, base=base)
+        else:
+            call = admit_call(
+                actor.settings, spec, seal=seal, ref=ref, model=model, base=base, reason=verdict
+            )
+        try:
+            return look_into(call, run=partial(run_hook, actor), verdict=verdict)
+        except HookFailed as error:
+            if spec is None and error.kind == _UNFIT:
+                said = own_words(error).partition(": ")[2]
+                return Reason(Code.MODEL, _line(f"its model cannot be expanded: {said}"))
+            raise
     finally:
         actor.mirror.discard(stage)
 
@@ -102,5 +122,9 @@ def _read(verdict: Path) -> Reason | None:
             return None
         with verdict.open("rb") as written:
             text = written.read(4 * _MOST).decode("utf-8", "replace").strip()
-    line = ascii(text.partition("\n")[0].strip())[1:-1].replace("\\'", "'")
-    return Reason(Code.MODEL, line[:_MOST]) if line else None
+    line = _line(text)
+    return Reason(Code.MODEL, line) if line else None
+
+
+def _line(text: str) -> str:
+    return ascii(text.partition("\n")[0].strip())[1:-1].replace("\\'", "'")[:_MOST]

@@ -212,13 +212,13 @@ class Closing:
         return excluded
 
     def _inspected(self, sealed: Sealed) -> Reason | None:
-        """What the admit hook says of a pass, asked once.
+        """What the admit hook says of a pass, or why it cannot be expanded, asked once.
 
         Raises:
             HookError: the hook itself failed.
         """
         client, number = self._client, int(sealed.seal.base_pass or 0)
-        if client.settings.hooks.admit is None:
+        if client.settings.hooks.admit is None and client.settings.compression.kind is None:
             return None
         if sealed.sha256 not in self._looked:
             base = client.mirror.sealed(PassRef(number)) or client.require_global(number)
