@@ -24,6 +24,10 @@ from stitch.learning.tensors import ModelReader, ModelWriter, open_model
 from stitch.privacy.noise import Noise
 from stitch.privacy.release import delta_norm, floating, parts, shrink
 
+_REDO = (
+    'Ask it for a new pass: clif-stitch sites redo SITE. admit = "stitch.learning.check:admit" leaves it out.'
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Input:
@@ -62,8 +66,12 @@ def aggregate(
         for folder in sorted(site_dir.glob("*/pass_*")):
             model, base = _opened(folder, stack, bases_dir=bases_dir)
             if not model.specs == base.specs == before.specs:
-                raise TransformDegenerate(f"{folder.parent.name}'s model has other tensors than the global")
-            norm = delta_norm(model, base, names=moving)
+                what = f"{folder.parent.name}'s model has other tensors than the global"
+                raise TransformDegenerate(what, hint=_REDO)
+            try:
+                norm = delta_norm(model, base, names=moving)
+            except TransformDegenerate as error:
+                raise TransformDegenerate(f"{folder.parent.name}: {error}", hint=_REDO) from error
             inputs.append(_Input(model, base, shrink(norm, clip=privacy["clip"])))
         noise = Noise(privacy["clip"] * privacy["noise"])
         _write(before, inputs, to=out_path, moving=moving, noise=noise)

@@ -61,6 +61,14 @@ def test_a_site_that_sends_anything_moves_the_sum_by_no_more_than_its_clip(tmp_p
     assert math.sqrt(math.fsum(float(x) ** 2 for x in moved)) == pytest.approx(1.0, rel=2e-5)
 
 
+@pytest.mark.parametrize("worst", [math.nan, 1e200, 9e153])
+def test_whose_model_cannot_be_clipped_is_said(tmp_path: Path, worst: float) -> None:
+    base = np.zeros(WIDTH)
+    paths = laid(tmp_path, {"a": (0, base), "b": (0, np.full(WIDTH, worst))}, {0: base})
+    with pytest.raises(TransformDegenerate, match="b: the model holds a value that is no number, or far too"):
+        aggregate(**paths, privacy={"clip": 1.0, "noise": 1.0, "frozen": []})
+
+
 def test_other_tensors_than_the_globals_are_refused(tmp_path: Path) -> None:
     paths = laid(tmp_path, {"a": (0, np.zeros(3))}, {0: np.zeros(4)})
     with pytest.raises(TransformDegenerate, match="a's model has other tensors"):
