@@ -26,6 +26,10 @@ from stitch.rounds.accountant import Budget, rounded_up
 _FIRST = "0" * 64
 _PATIENCE_S = 60.0
 _RESTORE = "Put the journal back from a copy; without it nobody knows what is left, and nothing may leave."
+_GIVEN = "Nothing left. This site has given all it may: the lead drops it with `sites drop`."
+_TOO_LITTLE_NOISE = (
+    "Nothing left. No pass fits: a larger noise_multiplier; `clif-stitch privacy plan` finds it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ class BudgetJournal:
                 f"{budget.epsilon:g}: "
                 f"{len(spent)} releases of data set {self._dataset} spent {budget.spent(spent):.4g} "
                 f"(delta {budget.delta:g})",
-                hint="Nothing left. This site has given all it may: the lead drops it with `sites drop`.",
+                hint=_GIVEN if spent else _TOO_LITTLE_NOISE,
             )
 
     def charge(self, release: Release, *, budget: Budget) -> bool:

@@ -35,8 +35,9 @@ def test_what_does_not_fit_is_not_written(tmp_path: Path) -> None:
     for number in range(fits):
         kept.charge(release(number), budget=BUDGET)
     before = kept.file.read_bytes()
-    with pytest.raises(PrivacyBudgetExceeded, match=f"{fits} releases of data set default spent 7"):
+    with pytest.raises(PrivacyBudgetExceeded, match=f"{fits} releases of data set default spent 7") as full:
         kept.charge(release(99), budget=BUDGET)
+    assert "the lead drops it" in full.value.hint
     assert kept.file.read_bytes() == before
     kept.charge(release(99, sigma=1e5), budget=BUDGET)
 
@@ -67,6 +68,12 @@ def test_a_release_may_stand_in_the_journal_of_another_data_set(tmp_path: Path) 
     other.require_complete([release(1).release_sha256])
     with pytest.raises(PrivacyError, match=r"other\.jsonl is missing"):
         other.require_complete([release(2).release_sha256])
+
+
+def test_noise_too_weak_for_a_first_pass_is_said_to_be_that(tmp_path: Path) -> None:
+    with pytest.raises(PrivacyBudgetExceeded, match="0 releases of data set default spent 0") as weak:
+        journal(tmp_path).charge(release(1, sigma=0.1), budget=BUDGET)
+    assert "a larger noise_multiplier" in weak.value.hint
 
 
 def test_runs_side_by_side_take_turns(tmp_path: Path) -> None:
