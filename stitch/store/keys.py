@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from stitch.errors import StoreError
 
-_FORBIDDEN = frozenset('\\<>:"|?*')
+_FORBIDDEN = re.compile(r'[\\<>:"|?*\x00-\x1f\x7f]')
 _MAX_KEY = 900
 """Characters. Azure allows 1024, Windows less for the whole path: the layout stays far below."""
 
@@ -24,7 +26,7 @@ def check_key(key: str) -> str:
     if (
         len(key) > _MAX_KEY
         or any(part in ("", ".", "..") or part.endswith((".", " ")) or is_noise(part) for part in parts)
-        or any(letter in _FORBIDDEN or ord(letter) < 32 or ord(letter) == 127 for letter in key)
+        or _FORBIDDEN.search(key)
     ):
         raise StoreError(f"{key!r} is not a portable store key")
     return key

@@ -26,7 +26,7 @@ LAWS: dict[type[Chaos], Callable[[Federation], None]] = {
     BufferedChaos: buffered_laws.check,
     ElasticChaos: elastic_laws.check,
 }
-BUFFERED = 110
+BUFFERED = 1000
 
 
 def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_every_history_of_a_buffer_ends_with_the_laws_kept(folder: Path, seed: i
     live_through(BufferedChaos(seed, folder))
 
 
-@pytest.mark.parametrize("seed", range(BUFFERED, BUFFERED + 25))
+@pytest.mark.parametrize("seed", range(BUFFERED, BUFFERED + LEASELESS))
 def test_a_buffer_keeps_the_laws_without_a_lease_as_well(
     folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
