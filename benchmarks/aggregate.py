@@ -1,6 +1,6 @@
 """How fast models become a global, and in how much memory: clif-stitch beside reading alone and beside flwr.
 
-    uv run --no-default-groups --group flower python benchmarks/aggregate.py [--sites 4,16,64] [--mb 256]
+    uv run --isolated --no-dev --with "flwr<2" python benchmarks/aggregate.py [--sites 4,16,64] [--mb 256]
         [--tensors 8] [--strategies FedAvg,FedAdam,FedMedian] [--repeats 3] [--dir DIR]
 
 - bare: all inputs read once and one model written, from and to the same disk, in blocks of 4 MiB: the floor.
