@@ -67,12 +67,20 @@ def test_a_lead_that_dies_while_it_aggregates_aggregates_the_same_inputs(
     [
         pytest.param(Break("land", f"{GLOBAL_1}$", "after"), [], id="sealed-here"),
         pytest.param(Break("push", f"{GLOBAL_1}/model", "after"), ["model"], id="27-model-is-up"),
-        pytest.param(Break("push", f"{GLOBAL_1}/metrics", "after"), ["metrics", "model"], id="28-seal-is-up"),
+        pytest.param(
+            Break("push", f"{GLOBAL_1}/outer", "after"), ["model", "outer_state"], id="27-its-state-is-up"
+        ),
+        pytest.param(
+            Break("push", f"{GLOBAL_1}/metrics", "after"),
+            ["metrics", "model", "outer_state"],
+            id="28-seal-is-up",
+        ),
     ],
 )
 def test_a_sealed_global_is_published_as_it_is_and_never_aggregated_again(
     fed: Federation, undisturbed: Undisturbed, spot: Break, there: list[str]
 ) -> None:
+    """Scenarios 27, 28: what the aggregation remembers is restored too, or the last model would differ."""
     site = fed.start("nu")
     fed.start("rush", spot).is_killed()
     assert [key.removeprefix(f"{GLOBAL_1}/").partition(".")[0] for key in fed.paths(f"{GLOBAL_1}/")] == there
