@@ -255,11 +255,13 @@ def _our_words(error: BaseException) -> dict[str, str]:
     step = error.__traceback__
     while step and step.tb_next:
         step = step.tb_next
-    said = str(error).strip().partition("\n")[0]
-    if not step or not said or not str(step.tb_frame.f_globals.get("__name__")).startswith("stitch."):
-        return {}
+    if not step or not str(step.tb_frame.f_globals.get("__name__")).startswith("stitch."):
+        return {}  # not even looked at: a stranger's exception may not know its own words
     if not str(traceback.extract_tb(step)[-1].line).startswith("raise "):
         return {}  # Python's own words, which repeat values: could not convert 'Smith' to float
+    said = str(error).strip().partition("\n")[0]
+    if not said:
+        return {}
     return {"said": said[:_MOST_SAID], "hint": str(getattr(error, "hint", ""))}
 
 

@@ -38,5 +38,7 @@ class Buffer:
         return attempt is None or attempt.ref(str(ref.site)) == ref
 
     def _asked_for(self, ref: PassRef) -> bool:
+        if ref.number > max(self.attempts, default=ref.number):
+            return False  # trained from a global that this lead has not seen: another one is ahead (law 11)
         redone = (one.pass_id for one in self.attempts.values() if one.redo.get(str(ref.site)))
         return self.owed(ref) and ref.number >= max(redone, default=0)

@@ -169,6 +169,13 @@ def test_no_view_in_which_everybody_brought_something_fresh_waits(
     assert not seen.expected or not isinstance(judge(full, size=size, most=most), Wait)
 
 
+def test_a_pass_from_a_global_that_this_lead_has_not_seen_is_none_of_its_round() -> None:
+    """A lead that slept, and whose lane another one took: the site went on with the other one's globals."""
+    buffer = Buffer({5: Attempt(5), 6: Attempt(6)})
+    assert buffer.newest("rush", [PassRef(5, "rush"), PassRef(7, "rush")]) == PassRef(5, "rush")
+    assert buffer.newest("rush", [PassRef(7, "rush")]) is None
+
+
 def test_the_newest_pass_that_was_asked_for_counts_unless_it_was_used() -> None:
     buffer = Buffer({5: Attempt(5), 6: Attempt(6)}, {"rush": 5})
     refs = [PassRef(5, "nu"), PassRef(6, "nu"), PassRef(6, "nu", 1), PassRef(5, "rush"), PassRef(4, "rush")]
