@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_it_holds_and_every_global_is_made_again(finished: Federation, auditor: 
 def test_after_any_byte_is_flipped_it_fails(finished: Federation, auditor: Auditor) -> None:
     """One byte of each kind of file that the chain covers; tests/property tries every byte."""
     covered = [path for path in finished.paths() if _covered(path)]
-    assert len(covered) == 1 + 2 + 3 + 3 + 4 + 4 + 1  # manifest, verdicts, seals and models, DONE
+    assert len(covered) == 1 + 2 + 3 + 3 + 2 + 4 + 4 + 1  # manifest, verdicts, seals, models, states, DONE
     noted = json.loads(auditor.call("verify", "--json").out)["transcript_sha256"]
     for path in [*covered[:: max(1, len(covered) // 4)], "global/DONE.json"]:
         data = finished.read(path)
@@ -93,7 +94,10 @@ def test_a_what_if_stays_beside_the_run(finished: Federation, auditor: Auditor) 
     assert said.code == 0, said
     made = auditor.home / "runs" / RUN_ID / "replay-without-nu-from-2" / "pass_002"
     (theirs,) = [path for path in before if path.startswith("sites/rush/pass_002/model.")]
-    assert (made / "model.bin").read_bytes() == before[theirs], "the mean of one model is that model"
+    (state,) = [path for path in before if path.startswith("global/pass_001/outer_state.")]
+    alone, earlier = array("d", before[theirs]), array("d", before[state])
+    wanted = array("d", [own + 0.25 * mean for own, mean in zip(alone, earlier, strict=True)])
+    assert (made / "model.bin").read_bytes() == wanted.tobytes(), "the one model left, after the mean before"
     assert {path: finished.read(path) for path in finished.paths()} == before
 
 
