@@ -12,7 +12,8 @@ from typing import Any
 from stitch import layout
 from stitch.client.buffers import Buffers
 from stitch.client.calls import aggregate_call, train_call
-from stitch.client.record import LeadView, RecordVerbs, input_of
+from stitch.client.lead_view import LeadView
+from stitch.client.record import RecordVerbs, input_of
 from stitch.client.releasing import global_transforms
 from stitch.client.round_file import round_json
 from stitch.client.watch import Ready, SiteWatch

@@ -12,7 +12,7 @@ from typing import Literal
 
 from stitch import layout
 from stitch.client.client import Client
-from stitch.client.record import LeadView
+from stitch.client.lead_view import LeadView
 from stitch.errors import ConfigError, OutcomeUnknown, ProtocolError, RoundError
 from stitch.wire import Done, Roster, RosterSite
 

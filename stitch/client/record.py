@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 from stitch import layout
 from stitch.client.judging import JudgingVerbs
+from stitch.client.lead_view import LeadView
 from stitch.config.settings import Policy
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL, PassRef
@@ -23,50 +22,12 @@ from stitch.wire import (
     Done,
     Input,
     Orchestration,
-    Phase,
     Roster,
     RosterSite,
     RoundRecord,
     Scalar,
     Verdict,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LeadView:
-    """What the lead publishes of a run under way.
-
-    Attributes:
-        roster: the newest.
-        base: the newest global; None before pass 0.
-        site_status: a word for every expected site.
-        state: the round's state.
-        opened_at: the store's time at which the attempt opened.
-        attempt: which try of the round.
-        deadline: when time alone will decide, by the store's clock.
-    """
-
-    roster: Roster
-    base: int | None
-    site_status: Mapping[str, str] = field(default_factory=dict)
-    state: RoundState = RoundState.OPEN
-    opened_at: datetime | None = None
-    attempt: int = 0
-    deadline: datetime | None = None
-
-    @property
-    def phase(self) -> Phase:
-        """What the sites are told is going on."""
-        if self.base is None:
-            return "initializing"
-        busy = (RoundState.AGGREGATING, RoundState.ALIGNING, RoundState.COMMITTING)
-        return "aggregating" if self.state in busy else "training"
-
-    def current_pass(self, done: Done | None) -> int:
-        """The site pass now wanted; at the end the final one, since nobody trains another."""
-        if done is not None:
-            return done.final_pass or 0
-        return 0 if self.base is None else self.base + 1
 
 
 class RecordVerbs(JudgingVerbs):
@@ -228,8 +189,8 @@ class RecordVerbs(JudgingVerbs):
             with contextlib.suppress(ProtocolError):  # a hint that cannot be read is written over
                 there = self.documents.read(path, Orchestration)
         if there is not None:
-            view = _collecting(there.doc, view)
-            if _is_ahead(there.doc, view, done=done):
+            view = view.not_before(there.doc)
+            if view.is_behind(there.doc, done=done):
                 return
         current = view.current_pass(done)
         doc = Orchestration.make(
@@ -302,27 +263,6 @@ class RecordVerbs(JudgingVerbs):
         self.publish_orchestration(LeadView(self.roster(), final_pass, {}), done=done)
         self.journal.note(GLOBAL, "done", text=f"run {self.settings.run_id} ended: {done.reason}")
         return done
-
-
-def _collecting(there: Orchestration, view: LeadView) -> LeadView:
-    """The view, with a state that does not go back: whoever changes the roster knows of no start.
-
-    A site that started may also leave. What else is new in the view must be published all the same.
-    """
-    same = (there.current_pass, there.attempt) == (view.current_pass(None), view.attempt)
-    if same and there.state == RoundState.COLLECTING and view.state is RoundState.OPEN:
-        return replace(view, state=RoundState.COLLECTING)
-    return view
-
-
-def _is_ahead(there: Orchestration, view: LeadView, *, done: Done | None) -> bool:
-    """Whether what is published is newer than the view: orchestration never moves backward."""
-    if done is not None or there.phase == "complete":
-        return there.phase == "complete" and done is None
-    current = view.current_pass(None)
-    if (there.current_pass, there.attempt) != (current, view.attempt):
-        return (there.current_pass, there.attempt) > (current, view.attempt)
-    return there.state in set(RoundState) and RoundState(there.state).rank > view.state.rank
 
 
 def input_of(sealed: Sealed, round_: int, *, policy: Policy | None = None) -> Input:

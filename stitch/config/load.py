@@ -53,13 +53,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
             URL cannot be used. Whether the URLs that are needed are there: `require_urls`.
     """
     root = root.absolute()
-    if not (root / FILE).is_file():
-        raise ConfigError(
-            f"there is no {FILE} in {root}",
-            hint="Run this in the project folder, or make one: `clif-stitch init`.",
-        )
-    text = read_text(root / FILE)
-    toml = parse_stitch_file(text)
+    toml = parse_stitch_file(_stitch_toml(root))
     sites = names.roster(toml.sites, where=f"{FILE}: sites")
     lead = _member(names.site_id(toml.lead, where=f"{FILE}: lead"), sites, where=f"{FILE}: lead")
     file = _site_file(root, site)
@@ -96,6 +90,15 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
         environ=merged,
         **_plain(toml),
     )
+
+
+def _stitch_toml(root: Path) -> str:
+    if not (root / FILE).is_file():
+        raise ConfigError(
+            f"there is no {FILE} in {root}",
+            hint="Run this in the project folder, or make one: `clif-stitch init`.",
+        )
+    return read_text(root / FILE)
 
 
 def parse_stitch_file(text: str) -> StitchFile:

@@ -135,14 +135,15 @@ def first_parameters(client: Any) -> NDArrays:
 
     Raises:
         TypeError: the client has no such method.
-        NotImplementedError: it gives no tensor.
+        NotImplementedError: it has none of its own.
+        ValueError: it gives no tensor.
     """
     ask = getattr(client, "get_parameters", None)
     if ask is None:
         raise TypeError("global 0 needs get_parameters, a strategy's initialize_parameters, or initial_model")
     arrays = list(ask({}) if inspect.signature(ask).parameters else ask())
     if not arrays:
-        raise NotImplementedError("get_parameters gave no tensor, so that there is nothing to begin with")
+        raise ValueError("get_parameters gave no tensor, so that there is nothing to begin with")
     return arrays
 
 

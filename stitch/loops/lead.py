@@ -7,8 +7,8 @@ from stitch.client.calls import train_call
 from stitch.client.carried import bring_back, read_carried
 from stitch.client.ended import RunEnded, check_end, run_hook
 from stitch.client.initial import lay_initial_model
+from stitch.client.lead_view import LeadView
 from stitch.client.rebuild import drop_losers, rebuild
-from stitch.client.record import LeadView
 from stitch.errors import DiskError, HookError
 from stitch.layout import GLOBAL, PassRef
 from stitch.loops.closing import Closing

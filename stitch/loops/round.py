@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from stitch.client.record import LeadView
+from stitch.client.lead_view import LeadView
 from stitch.layout import PassRef
 from stitch.mirror import Sealed
 from stitch.rounds import Attempt, RoundMachine
