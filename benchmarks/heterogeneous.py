@@ -35,7 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stitch.client import Client, Setup
-from stitch.config.settings import Egress, Hooks, Policy, Settings
+from stitch.config.hooks import Hooks
+from stitch.config.policy import Policy
+from stitch.config.settings import Egress, Settings
 from stitch.config.weighting import Weighting
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import GLOBAL, pass_name, site_lane

@@ -18,7 +18,7 @@ from stitch.client.releasing import release, transform_inputs
 from stitch.client.round_file import round_json
 from stitch.clock import SystemClock
 from stitch.config import Settings, config_sha256
-from stitch.config.settings import pins_in_force
+from stitch.config.pins import pins_in_force
 from stitch.errors import ConfigError, EgressRefused, HookError, HookOutput
 from stitch.files import disk, file_sha256
 from stitch.hooks.call import HookCall, HookResult

@@ -8,7 +8,7 @@ from dataclasses import replace
 from stitch import layout
 from stitch.client.begun import Begun
 from stitch.client.releasing import site_transforms
-from stitch.config.settings import pins_in_force
+from stitch.config.pins import pins_in_force
 from stitch.errors import (
     CommitmentMismatch,
     ConfigError,

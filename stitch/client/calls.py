@@ -8,7 +8,8 @@ from pathlib import Path
 
 from stitch.client.filter_calls import hook_config, private_aggregate, without_data
 from stitch.client.trail import Trail
-from stitch.config.settings import HookSpec, Settings
+from stitch.config.hooks import HookSpec
+from stitch.config.settings import Settings
 from stitch.files import disk
 from stitch.hooks.call import HookCall, HookName
 from stitch.layout import PassRef

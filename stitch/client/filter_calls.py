@@ -8,7 +8,8 @@ from pathlib import Path
 
 from stitch.client.budget import noise_of
 from stitch.client.trail import Trail
-from stitch.config.settings import HookSpec, Settings
+from stitch.config.hooks import HookSpec
+from stitch.config.settings import Settings
 from stitch.files import disk
 from stitch.hooks.call import HookCall, HookName
 from stitch.mirror import Stage

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stitch.config.settings import Pin, Settings, pins_in_force
+from stitch.config.pins import Pin, pins_in_force
+from stitch.config.settings import Settings
 from stitch.errors import PinMismatch
 from stitch.files import file_sha256
 

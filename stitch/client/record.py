@@ -9,7 +9,7 @@ from typing import Any
 from stitch import layout
 from stitch.client.judging import JudgingVerbs
 from stitch.client.lead_view import LeadView
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import GLOBAL, PassRef
 from stitch.mirror import Sealed

@@ -15,7 +15,7 @@ from stitch.client.calls import aggregate_call
 from stitch.client.carried import outer_state, read_carried
 from stitch.client.releasing import transform_inputs
 from stitch.config import Settings, config_facts, config_sha256, differences
-from stitch.config.settings import HookSpec
+from stitch.config.hooks import HookSpec
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError, Stopped
 from stitch.files import disk, file_sha256
 from stitch.hooks.call import HookResult

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from stitch.config.privacy import TENSOR_FORMATS
 from stitch.errors import ConfigError
 
 BRIDGE = "stitch.learning.bridge"
@@ -15,6 +14,9 @@ BRIDGE = "stitch.learning.bridge"
 
 LOOK = "stitch.learning.look:look"
 """What looks at both classes without data: for `doctor`."""
+
+TENSOR_FORMATS = ("npz", "safetensors")
+"""The endings of models whose tensors an add-on can read by name; the first is the default."""
 
 
 def hooks_of(given: dict[str, Any], *, options: bool, file: str) -> dict[str, Any]:

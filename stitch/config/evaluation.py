@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from stitch.config.hooks import Hooks
 from stitch.config.schema import StitchFile
-from stitch.config.settings import Evaluation, Hooks
 from stitch.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How globals are scored.
+
+    Attributes:
+        when: the evaluate hook runs on every global ("always"), or on the "final" one alone.
+        best_metric: by which metric globals are compared; None compares none.
+        mode: whether more of it is better ("max"), or less ("min").
+        patience: after how many globals without a better one the run ends; None: never.
+        by: whose means are compared: those of the sites' scores, or where they score no global before
+            the final one those of their training.
+    """
+
+    when: Literal["always", "final"] = "always"
+    best_metric: str | None = None
+    mode: Literal["max", "min"] | None = None
+    patience: int | None = None
+    by: Literal["evaluation", "train"] = "evaluation"
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What every actor must agree on: all that decides when a run ends."""
+        if self.best_metric is None:
+            return {}
+        facts: dict[str, object] = {"best_metric": self.best_metric, "mode": self.mode, "by": self.by}
+        return facts if self.patience is None else {**facts, "patience": self.patience}
 
 
 def evaluation_of(toml: StitchFile, hooks: Hooks, *, file: str) -> Evaluation:

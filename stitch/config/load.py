@@ -11,26 +11,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from stitch.config import names
-from stitch.config.bridge import hooks_of
 from stitch.config.compression import read_compression
 from stitch.config.environment import reload_environ, store_urls
 from stitch.config.evaluation import evaluation_of
 from stitch.config.explain import explain, nearest
+from stitch.config.hooks import read_hooks
 from stitch.config.pins import read_pins
 from stitch.config.policy import policy_of
 from stitch.config.privacy import private_hooks, read_privacy
 from stitch.config.schema import StitchFile
 from stitch.config.secrets import refuse_tokens
-from stitch.config.settings import (
-    Egress,
-    Hooks,
-    HookSpec,
-    Integrity,
-    Security,
-    Settings,
-    StoreSettings,
-    Transfer,
-)
+from stitch.config.settings import Egress, Integrity, Security, Settings, StoreSettings, Transfer
 from stitch.config.site_file import SiteFile, find_site_file, needed, read_site_file
 from stitch.config.text import read_text
 from stitch.errors import ConfigError
@@ -61,7 +52,7 @@ def load_settings(root: Path, environ: Mapping[str, str], *, site: str | None = 
     me = names.site_id(site if site is not None else needed(file, "site_name"), where=where)
     me = _member(me, sites, where=where)
     merged = reload_environ(root, environ)
-    hooks = private_hooks(_hooks(toml), toml.privacy)
+    hooks = private_hooks(read_hooks(toml, file=FILE), toml.privacy)
     return Settings(
         root=root,
         run_id=names.run_id(toml.run_id, where=f"{FILE}: run_id"),
@@ -135,21 +126,6 @@ def _plain(toml: StitchFile) -> dict[str, Any]:
             )
         names.run_id(match[1], where=f"{FILE}: initial_model")
     return given
-
-
-def _hooks(toml: StitchFile) -> Hooks:
-    table = toml.hooks
-    given = hooks_of(table.model_dump(exclude_unset=True), options=bool(toml.strategy), file=FILE)
-    for hook in ("train", "aggregate", "evaluate", "evaluate_central", "diagnose", "pre_aggregate", "admit"):
-        if hook in given:
-            given[hook] = _spec(given[hook])
-    if table.model_ext is not None:
-        names.model_ext(table.model_ext, where=f"{FILE}: hooks.model_ext")
-    return Hooks(**given)
-
-
-def _spec(value: str | list[str]) -> HookSpec:
-    return value if isinstance(value, str) else tuple(value)
 
 
 def _egress(toml: StitchFile, file: SiteFile) -> Egress:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from stitch.config.settings import Pin
 from stitch.errors import ConfigError
 
 MOST_PINS = 64
@@ -14,6 +14,26 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./ -]{0,199}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KEYS = {"path", "sha256", "when"}
 _FORM = 'Write "shared/file.json" = "<sha256>", or a name = { path = "...", sha256 = "..." }.'
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A file that every site must have with exactly these bytes.
+
+    Attributes:
+        path: relative to the project folder, with forward slashes.
+        sha256: of its bytes.
+        when: at every pass, or "pass_0": until the first pass is trained from global 0.
+    """
+
+    path: str
+    sha256: str
+    when: Literal["always", "pass_0"] = "always"
+
+
+def pins_in_force(pins: Mapping[str, Pin], pass_id: int) -> dict[str, Pin]:
+    """The pins that a pass must keep: a warm start matters for globals 0 and for the pass trained from it."""
+    return {name: pin for name, pin in pins.items() if pin.when == "always" or pass_id <= 1}
 
 
 def read_pins(table: Mapping[str, Any], *, where: str) -> dict[str, Pin]:

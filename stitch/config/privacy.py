@@ -6,24 +6,67 @@ All of it is looked at before any file is written: a promise that cannot hold is
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from stitch.config.bridge import TENSOR_FORMATS
+from stitch.config.hooks import Hooks, HookSpec
 from stitch.config.names import is_device_name
 from stitch.config.schema import PrivacyTable, StitchFile
-from stitch.config.settings import Hooks, Privacy
 from stitch.config.site_file import SiteFile
 from stitch.errors import ConfigError
 
 CENTRAL = "stitch.privacy.central:aggregate"
 """The aggregate hook of `mode = "central"`: noise can be told only for a mean whose terms are bounded."""
 
-TENSOR_FORMATS = ("npz", "safetensors")
-"""The endings of models whose tensors an add-on can read by name; the first is the default."""
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _OF_A_MODE = ("clip", "noise_multiplier", "epsilon", "delta", "adjacency", "data_free_start", "frozen")
 _PAGE = "docs/privacy.md tells what each key means."
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What happens to a model before it may leave, and what it may cost (docs/privacy.md).
+
+    Attributes:
+        mode: "local": each site clips and adds noise; "central": sites clip, the lead adds noise once;
+            None: neither.
+        clip: the most that the L2 norm of a delta may be.
+        noise_multiplier: the noise's standard deviation divided by `clip`; None for the least with
+            which `num_passes` passes stay within the budget.
+        epsilon, delta: what each site's data set may give away in all runs together.
+        adjacency: what must not be told apart, see `rounds.accountant.Adjacency`.
+        data_free_start: the hook that makes global 0 is given an empty data folder.
+        groups: beginnings of the tensors' names that may leave; None for any.
+        frozen: beginnings of the names of tensors that no site may change: they leave as the global's.
+        pre_release: the site's own transform of its trained model, before all others.
+        dataset: this site's own: which data its budget is of.
+        journal_dir: this site's own: where it keeps its journals; None for `privacy/` in the project.
+    """
+
+    mode: Literal["local", "central"] | None = None
+    clip: float = 0.0
+    noise_multiplier: float | None = None
+    epsilon: float = 0.0
+    delta: float = 0.0
+    adjacency: Literal["add_remove", "replace"] = "add_remove"
+    data_free_start: bool = False
+    groups: tuple[str, ...] | None = None
+    frozen: tuple[str, ...] = ()
+    pre_release: HookSpec | None = None
+    dataset: str = "default"
+    journal_dir: Path | None = None
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What every actor must agree on: whatever was not left as it is by default."""
+        default, own = Privacy(), ("pre_release", "dataset", "journal_dir")
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in own and value != getattr(default, name)
+        }
 
 
 def read_privacy(toml: StitchFile, file: SiteFile, *, root: Path, where: str) -> Privacy:

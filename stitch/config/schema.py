@@ -1,7 +1,7 @@
 """The shape of `stitch.toml`. A field's description is what a person is told was wanted.
 
 Every table forbids keys it does not know. A key that is absent stays unset, so that the defaults
-stand in `settings.py` alone.
+stand in the values alone (`settings.py` and the module of each table).
 """
 
 from __future__ import annotations

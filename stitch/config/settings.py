@@ -1,77 +1,23 @@
 """The settings as frozen values: what `stitch.toml`, `config/config.json` and the environment say.
 
-`load.py` reads them; nothing else in the code opens those files. Names are the seed's.
+`load.py` reads them; nothing else in the code opens those files. Where a table has rules of its own, its
+value stands beside them in the module of its name (`policy.py`, `privacy.py`, ...); the others stand here.
+Names are the seed's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from stitch.config.compression import Compression
-from stitch.config.weighting import CONSTANT, Weighting
-
-HookSpec = str | tuple[str, ...]
-
-_BUFFER = ("buffer_size", "window_seconds", "max_staleness", "weighting")
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """When the lead closes a round.
-
-    Attributes:
-        require: "all_expected" (no deadline), "quorum" or "buffered".
-        min_participants: of a quorum, how many sites a round needs (K).
-        open_timeout: seconds within which so many must have started.
-        collect_timeout: seconds from then on within which their passes are waited for.
-        retry_budget: how many further attempts of a round one process makes when nothing can be used.
-        on_mismatch: what a broken dataset commitment costs: the round, or the site its place in it.
-        buffer_size: of "buffered", how many passes close a round.
-        window_seconds: after which one pass is enough.
-        max_staleness: how many globals may have come since a pass's base.
-        weighting: how much less a stale pass counts.
-    """
-
-    require: str = "all_expected"
-    min_participants: int = 1
-    open_timeout: float = 86_400.0
-    collect_timeout: float = 86_400.0
-    retry_budget: int = 3
-    on_mismatch: str = "abort"
-    buffer_size: int = 1
-    window_seconds: float = 86_400.0
-    max_staleness: int = 4
-    weighting: Weighting = CONSTANT
-
-    @property
-    def buffered(self) -> bool:
-        """Whether a round takes passes that were trained from older globals."""
-        return self.require == "buffered"
-
-    @property
-    def oldest(self) -> int:
-        """The largest staleness that a round takes."""
-        return self.max_staleness if self.buffered else 0
-
-    def weight(self, staleness: int) -> float | None:
-        """What the policy asks to multiply a delta with; None where it asks nothing."""
-        return self.weighting.at(staleness) if self.buffered else None
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """What every actor must agree on: `require`, and what was not left as it is by default.
-
-        Under "buffered" its four keys always, so that a proof needs no version's defaults.
-        """
-        default, told = Policy(), {"require", *(_BUFFER if self.buffered else ())}
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
-        facts = {
-            name: value for name, value in given.items() if name in told or value != getattr(default, name)
-        }
-        return facts | ({"weighting": str(self.weighting)} if "weighting" in facts else {})
+from stitch.config.evaluation import Evaluation
+from stitch.config.hooks import Hooks
+from stitch.config.pins import Pin
+from stitch.config.policy import Policy
+from stitch.config.privacy import Privacy
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,59 +32,6 @@ class Transfer:
     def max_bytes(self) -> int:
         """The model's legal size in bytes (1 MB = 1,000,000 bytes)."""
         return self.max_file_mb * 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """The user's code: `"path/file.py:function"`, `"package.module:function"`, or a command.
-
-    Files and commands are relative to the project folder; a module is the project's or installed.
-    `leaves` is a Python function alone: it yields what the dataset commitment covers. `client` and
-    `strategy` are classes, of which `stitch.learning` makes the hooks (`config/bridge.py`).
-    `pre_aggregate` is the lead's own transform of each input, before they are aggregated.
-    """
-
-    train: HookSpec = "code/train.py:train"
-    aggregate: HookSpec = "code/aggregate.py:aggregate"
-    evaluate: HookSpec | None = None
-    evaluate_central: HookSpec | None = None
-    diagnose: HookSpec | None = None
-    pre_aggregate: HookSpec | None = None
-    admit: HookSpec | None = None
-    leaves: str | None = None
-    client: str | None = None
-    strategy: str | None = None
-    model_ext: str = "npz"
-    contract: str = "1"
-    timeout_minutes: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """How globals are scored.
-
-    Attributes:
-        when: the evaluate hook runs on every global ("always"), or on the "final" one alone.
-        best_metric: by which metric globals are compared; None compares none.
-        mode: whether more of it is better ("max"), or less ("min").
-        patience: after how many globals without a better one the run ends; None: never.
-        by: whose means are compared: those of the sites' scores, or where they score no global before
-            the final one those of their training.
-    """
-
-    when: Literal["always", "final"] = "always"
-    best_metric: str | None = None
-    mode: Literal["max", "min"] | None = None
-    patience: int | None = None
-    by: Literal["evaluation", "train"] = "evaluation"
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """What every actor must agree on: all that decides when a run ends."""
-        if self.best_metric is None:
-            return {}
-        facts: dict[str, object] = {"best_metric": self.best_metric, "mode": self.mode, "by": self.by}
-        return facts if self.patience is None else {**facts, "patience": self.patience}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,70 +83,6 @@ class Security:
 
     sign: bool = False
     lead_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Privacy:
-    """What happens to a model before it may leave, and what it may cost (docs/privacy.md).
-
-    Attributes:
-        mode: "local": each site clips and adds noise; "central": sites clip, the lead adds noise once;
-            None: neither.
-        clip: the most that the L2 norm of a delta may be.
-        noise_multiplier: the noise's standard deviation divided by `clip`; None for the least with
-            which `num_passes` passes stay within the budget.
-        epsilon, delta: what each site's data set may give away in all runs together.
-        adjacency: what must not be told apart, see `rounds.accountant.Adjacency`.
-        data_free_start: the hook that makes global 0 is given an empty data folder.
-        groups: beginnings of the tensors' names that may leave; None for any.
-        frozen: beginnings of the names of tensors that no site may change: they leave as the global's.
-        pre_release: the site's own transform of its trained model, before all others.
-        dataset: this site's own: which data its budget is of.
-        journal_dir: this site's own: where it keeps its journals; None for `privacy/` in the project.
-    """
-
-    mode: Literal["local", "central"] | None = None
-    clip: float = 0.0
-    noise_multiplier: float | None = None
-    epsilon: float = 0.0
-    delta: float = 0.0
-    adjacency: Literal["add_remove", "replace"] = "add_remove"
-    data_free_start: bool = False
-    groups: tuple[str, ...] | None = None
-    frozen: tuple[str, ...] = ()
-    pre_release: HookSpec | None = None
-    dataset: str = "default"
-    journal_dir: Path | None = None
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """What every actor must agree on: whatever was not left as it is by default."""
-        default, own = Privacy(), ("pre_release", "dataset", "journal_dir")
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in own and value != getattr(default, name)
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """A file that every site must have with exactly these bytes.
-
-    Attributes:
-        path: relative to the project folder, with forward slashes.
-        sha256: of its bytes.
-        when: at every pass, or "pass_0": until the first pass is trained from global 0.
-    """
-
-    path: str
-    sha256: str
-    when: Literal["always", "pass_0"] = "always"
-
-
-def pins_in_force(pins: Mapping[str, Pin], pass_id: int) -> dict[str, Pin]:
-    """The pins that a pass must keep: a warm start matters for globals 0 and for the pass trained from it."""
-    return {name: pin for name, pin in pins.items() if pin.when == "always" or pass_id <= 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,14 +144,14 @@ class Settings:
     give_up_after: float = 24 * 3600.0
     root_seed: int | None = None
     initial_model: str | None = None
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     transfer: Transfer = Transfer()
-    hooks: Hooks = Hooks()
-    evaluation: Evaluation = Evaluation()
+    hooks: Hooks = field(default_factory=Hooks)
+    evaluation: Evaluation = field(default_factory=Evaluation)
     egress: Egress = Egress()
     integrity: Integrity = Integrity()
     security: Security = Security()
-    privacy: Privacy = Privacy()
+    privacy: Privacy = field(default_factory=Privacy)
     compression: Compression = field(default_factory=Compression)
     pins: Mapping[str, Pin] = field(default_factory=dict)
     store: StoreSettings = StoreSettings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.errors import ConfigError
 from stitch.layout import PassRef
 from stitch.rounds.verdict import Abort, Close, Verdict, Wait

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from stitch import layout
-from stitch.config.settings import Hooks, Settings
+from stitch.config.hooks import Hooks
+from stitch.config.settings import Settings
 from stitch.layout import PassRef
 from stitch.store.base import Store
 from stitch.store.lanes import Lanes

@@ -19,7 +19,8 @@ from typing import Any
 
 from stitch import layout
 from stitch.client import Client, Setup
-from stitch.config.settings import Hooks, Settings
+from stitch.config.hooks import Hooks
+from stitch.config.settings import Settings
 from stitch.errors import HookError
 from stitch.hooks.call import HookName
 from stitch.hooks.inline import FunctionRunner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.config.weighting import CONSTANT, Weighting
 from stitch.layout import PassRef
 from stitch.testing.federation import INTERVAL_S

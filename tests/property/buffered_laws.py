@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.layout import PassRef
 from stitch.testing.federation import Federation
 from stitch.wire import Input

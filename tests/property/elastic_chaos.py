@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stitch.client import Client, Setup
 from stitch.client.operator import Change, ask_redo, change_roster
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.errors import StitchError
 from stitch.testing.federation import INTERVAL_S
 from tests.property.chaos import Chaos

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from stitch.client import Client, Setup
-from stitch.config.settings import Hooks, Settings
+from stitch.config.hooks import Hooks
+from stitch.config.settings import Settings
 from stitch.errors import DigestMismatch, StoreError
 from stitch.hooks.inline import FunctionRunner
 from stitch.loops.lead import Lead

@@ -10,7 +10,8 @@ import pytest
 
 from stitch import layout
 from stitch.client.admission import admit
-from stitch.config.settings import Integrity, Pin
+from stitch.config.pins import Pin
+from stitch.config.settings import Integrity
 from stitch.errors import StoreUnavailable
 from stitch.layout import Event, PassRef, stored_name
 from stitch.mirror import Sealed

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stitch.client.releasing import transform_inputs
-from stitch.config.settings import Hooks
+from stitch.config.hooks import Hooks
 from stitch.hooks.call import HookCall
 from stitch.layout import PassRef
 from stitch.mirror import Sealed, Stage

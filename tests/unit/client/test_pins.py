@@ -9,7 +9,7 @@ import pytest
 
 from stitch import layout
 from stitch.client import Client, Setup
-from stitch.config.settings import Pin
+from stitch.config.pins import Pin
 from stitch.errors import PinMismatch
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import Event, PassRef

@@ -11,7 +11,8 @@ import pytest
 
 from stitch import layout
 from stitch.client import Client, Setup
-from stitch.config.settings import Hooks, Integrity, Transfer
+from stitch.config.hooks import Hooks
+from stitch.config.settings import Integrity, Transfer
 from stitch.errors import ConfigError, EgressRefused, ProtocolError
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import GLOBAL, PassRef

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stitch.config import config_facts, load_settings
-from stitch.config.settings import Evaluation, Settings
+from stitch.config.evaluation import Evaluation
+from stitch.config.settings import Settings
 from stitch.errors import ConfigError
 
 TOML = """run_id = "icu"

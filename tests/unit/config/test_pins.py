@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stitch.config import config_facts, config_sha256, differences, load_settings
-from stitch.config.settings import Pin, pins_in_force
+from stitch.config.pins import Pin, pins_in_force
 from stitch.errors import ConfigError
 
 TOML = 'run_id = "icu-1"\nlead = "rush"\nsites = ["rush", "nu"]\nnum_passes = 5\n'

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stitch.config.load import parse_stitch_file
-from stitch.config.policy import policy_of
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy, policy_of
 from stitch.config.weighting import Weighting
 from stitch.errors import ConfigError
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from stitch.client import Client, Setup
-from stitch.config.settings import Hooks, Settings
+from stitch.config.hooks import Hooks
+from stitch.config.settings import Settings
 from stitch.hooks.inline import FunctionRunner
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.config.weighting import Weighting
 from stitch.layout import PassRef
 from stitch.testing.federation import Federation

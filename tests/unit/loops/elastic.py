@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stitch import layout
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.layout import PassRef
 from stitch.testing.federation import Federation
 from stitch.wire import Orchestration, RoundRecord, Verdict

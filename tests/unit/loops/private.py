@@ -12,7 +12,9 @@ import numpy as np
 
 from stitch.client import Client, Setup
 from stitch.client.budget import BudgetJournal, Release, journal_of
-from stitch.config.settings import Hooks, Privacy, Settings
+from stitch.config.hooks import Hooks
+from stitch.config.privacy import Privacy
+from stitch.config.settings import Settings
 from stitch.hooks.inline import FunctionRunner, HookFunction
 from stitch.layout import Event, PassRef, event
 from stitch.learning.tensors import read_model, write_model

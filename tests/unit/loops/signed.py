@@ -13,7 +13,8 @@ from stitch.client.keys import make_key, signing_of
 from stitch.client.operator import change_roster
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
-from stitch.config.settings import Policy, Security
+from stitch.config.policy import Policy
+from stitch.config.settings import Security
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import PassRef
 from stitch.loops.lead import Lead

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stitch.config.compression import Compression
-from stitch.config.settings import Privacy
+from stitch.config.privacy import Privacy
 from tests.unit.loops.private import PrivateRun
 
 

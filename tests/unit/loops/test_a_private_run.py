@@ -14,8 +14,8 @@ from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
 from stitch.client.workbench import Workbench
 from stitch.config.compression import Compression
-from stitch.config.privacy import CENTRAL
-from stitch.config.settings import Hooks, Privacy
+from stitch.config.hooks import Hooks
+from stitch.config.privacy import CENTRAL, Privacy
 from stitch.errors import EgressRefused, HookFailed, PrivacyBudgetExceeded, PrivacyError, TransformDegenerate
 from stitch.hooks import check_spec
 from stitch.layout import PassRef

@@ -12,7 +12,8 @@ import pytest
 from stitch import layout
 from stitch.client import Client, Setup
 from stitch.client.commitment import root_of_data
-from stitch.config.settings import Hooks, Integrity
+from stitch.config.hooks import Hooks
+from stitch.config.settings import Integrity
 from stitch.errors import CommitmentMismatch, ConfigError, HookFailed
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import Event, PassRef

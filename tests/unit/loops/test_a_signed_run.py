@@ -12,7 +12,8 @@ from stitch.client.carry_list import in_order
 from stitch.client.keys import make_key
 from stitch.client.operator import change_roster
 from stitch.client.transcript import Transcript
-from stitch.config.settings import Policy, StoreSettings
+from stitch.config.policy import Policy
+from stitch.config.settings import StoreSettings
 from stitch.errors import ConfigError, SignatureRefused, StoreError
 from stitch.layout import SIGNED, PassRef
 from stitch.loops.lead import Lead

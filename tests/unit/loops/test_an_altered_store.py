@@ -16,7 +16,7 @@ import pytest
 
 from stitch import layout
 from stitch.client import Client, Setup
-from stitch.config.settings import Hooks
+from stitch.config.hooks import Hooks
 from stitch.errors import HookFailed, ProtocolError
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import PassRef

@@ -10,7 +10,7 @@ import pytest
 
 from stitch import layout
 from stitch.client.operator import change_roster
-from stitch.config.settings import Evaluation
+from stitch.config.evaluation import Evaluation
 from stitch.errors import EgressRefused, HookFailed
 from stitch.layout import Event, PassRef
 from stitch.sync.status import Status

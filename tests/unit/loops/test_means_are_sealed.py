@@ -12,7 +12,7 @@ import pytest
 from stitch import layout
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
-from stitch.config.settings import Evaluation
+from stitch.config.evaluation import Evaluation
 from stitch.errors import DigestMismatch, ProtocolError
 from stitch.layout import Event, PassRef
 from stitch.testing.faulty import Call, Fault

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stitch.client import Client
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.hooks.inline import FunctionRunner
 from stitch.loops.lead import Lead
 from stitch.loops.local import QUIET_POLLS, Local

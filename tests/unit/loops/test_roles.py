@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from stitch.client import Client, Setup
-from stitch.config.settings import Policy, Settings
+from stitch.config.policy import Policy
+from stitch.config.settings import Settings
 from stitch.errors import ConfigError, ProtocolError, RoundError
 from stitch.loops import Coordinator, Participant
 from stitch.loops.roles import GlobalState

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stitch import layout
-from stitch.config.settings import Hooks
+from stitch.config.hooks import Hooks
 from stitch.errors import SignatureRefused
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import Event, PassRef

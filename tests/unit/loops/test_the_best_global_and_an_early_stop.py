@@ -13,7 +13,7 @@ import pytest
 from stitch import layout
 from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
-from stitch.config.settings import Evaluation
+from stitch.config.evaluation import Evaluation
 from stitch.errors import ProtocolError
 from stitch.layout import PassRef
 from stitch.testing.clocks import FakeClock

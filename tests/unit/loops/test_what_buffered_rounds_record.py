@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.layout import PassRef
 from stitch.rounds import round_seed
 from stitch.testing.federation import RUN_ID, Federation

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stitch.client import Client
-from stitch.config.settings import Egress, Hooks
+from stitch.config.hooks import Hooks
+from stitch.config.settings import Egress
 from stitch.errors import EgressRefused
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import Event, PassRef, event

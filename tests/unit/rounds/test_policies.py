@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stitch.config.settings import Policy
+from stitch.config.policy import Policy
 from stitch.errors import ConfigError
 from stitch.layout import PassRef
 from stitch.rounds import AllExpected, Close, RoundView, Wait, close_policy
