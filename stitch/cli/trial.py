@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.cli.project import shown
-from stitch.client.calls import admit_call, aggregate_call, train_call
+from stitch.client.calls import aggregate_call, train_call
 from stitch.client.carried import OUTER_STATE, Carried, read_carried
 from stitch.client.inspection import look_into, not_admitted
 from stitch.client.releasing import release, transform_inputs
@@ -264,15 +264,9 @@ class Bench:
     def _not_admitted(
         self, stage: Stage, seal: Seal, *, base: Path, run: Callable[[HookCall], object]
     ) -> HookOutput | None:
-        """What `run` would refuse by the admit hook, before it seals."""
-        spec = self._settings.hooks.admit
-        if spec is None or seal.n_samples == 0:
-            return None
-        model, verdict = stage.model_path(seal.ext), stage.work_dir / "reason.txt"
-        call = admit_call(
-            self._settings, spec, seal=seal, ref=stage.ref, model=model, base=base, reason=verdict
-        )
-        reason = look_into(call, run=run, verdict=verdict)
+        """What `run` would refuse for what the model holds, before it seals."""
+        model = stage.model_path(seal.ext)
+        reason = look_into(self._settings, stage, seal=seal, model=model, base=base, run=run)
         return None if reason is None else not_admitted(stage.ref, reason)
 
     def _seal(

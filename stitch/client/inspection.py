@@ -1,13 +1,12 @@
 """What opens a model before a round uses it, in a process that may crash in its stead: the admit hook.
 
-Of a compressed model it is looked whether it can be expanded: after the verdict that would be too late.
+A compressed model is expanded first: after the verdict it would be too late to find that it cannot be.
 
 It runs at the site before the seal, where somebody can mend the model, and at the lead before the verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -15,11 +14,14 @@ from stitch.client.actor import Actor
 from stitch.client.calls import admit_call
 from stitch.client.ended import run_hook
 from stitch.client.filter_calls import expand_call
+from stitch.client.releasing import Run
 from stitch.client.trail import own_words
+from stitch.config.settings import Settings
 from stitch.errors import HookFailed, HookOutput
 from stitch.files import disk
 from stitch.hooks.call import HookCall
 from stitch.layout import PassRef
+from stitch.mirror import Stage
 from stitch.rounds import Code, Reason
 from stitch.wire import Seal
 
@@ -34,9 +36,7 @@ _UNFIT = "BadModel"
 
 
 def unfit_model(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, base: Path) -> Reason | None:
-    """Why the admit hook leaves a model out; None when it does not, or there is no such hook.
-
-    Beside `[compression]` there is none: a model that cannot be expanded is left out.
+    """Why a model is left out for what it holds; None when it is not, or nobody looks.
 
     Args:
         actor: who asks.
@@ -50,47 +50,52 @@ def unfit_model(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, base: Pa
         RunEnded, Stopped: as `run_hook`.
         DiskError: there is no room for its scratch files.
     """
-    spec, packed = actor.settings.hooks.admit, actor.settings.compression.kind is not None
-    if (spec is None and not packed) or seal.n_samples == 0:  # what weighs nothing is left out unseen
+    if not looks_into(actor.settings):
         return None
     stage = actor.mirror.stage(ref)
     try:
-        verdict = stage.work_dir / "reason.txt"
-        if spec is None:
-            call = expand_call(actor.settings, stage, model=model, base=base)
-        else:
-            call = admit_call(
-                actor.settings, spec, seal=seal, ref=ref, model=model, base=base, reason=verdict
-            )
-        try:
-            return look_into(call, run=partial(run_hook, actor), verdict=verdict)
-        except HookFailed as error:
-            if spec is None and error.kind == _UNFIT:
-                said = own_words(error).partition(": ")[2]
-                return Reason(Code.MODEL, _line(f"its model cannot be expanded: {said}"))
-            raise
+        return look_into(
+            actor.settings, stage, seal=seal, model=model, base=base, run=partial(run_hook, actor)
+        )
     finally:
         actor.mirror.discard(stage)
 
 
-def look_into(call: HookCall, *, run: Callable[[HookCall], object], verdict: Path) -> Reason | None:
-    """Run the admit hook; why it leaves the model out, or None.
+def looks_into(settings: Settings) -> bool:
+    """Whether models are opened before a round uses them."""
+    return settings.hooks.admit is not None or settings.compression.kind is not None
+
+
+def look_into(
+    settings: Settings, stage: Stage, *, seal: Seal, model: Path, base: Path, run: Run
+) -> Reason | None:
+    """Expand a compressed model, and ask the admit hook about the model; why it is left out, or None.
 
     Args:
-        call: `admit_call`.
+        settings: of who asks.
+        stage: of the pass; its scratch folder is used.
+        seal: the pass's.
+        model: its model file, as it was or is to be sealed.
+        base: the global that it was trained from.
         run: runs a hook.
-        verdict: where the hook writes its line.
 
     Raises:
         HookError: as `unfit_model`.
     """
-    try:
-        run(call)
-    except HookFailed as error:
-        if any(crash in error.kind for crash in _CRASHES):
-            return Reason(Code.MODEL, f"reading its model ended in {error.kind}")
-        raise
-    return _read(verdict)
+    if seal.n_samples == 0:  # what weighs nothing is left out unseen
+        return None
+    if settings.compression.kind is not None:
+        call = expand_call(settings, stage, model=model, base=base)
+        reason = _against(call, run=run)
+        if reason is not None:
+            return reason
+        model = call.out_path or model
+    spec = settings.hooks.admit
+    if spec is None:
+        return None
+    verdict = stage.work_dir / "reason.txt"
+    call = admit_call(settings, spec, seal=seal, ref=stage.ref, model=model, base=base, reason=verdict)
+    return _against(call, run=run) or _read(verdict)
 
 
 def require_admitted(actor: Actor, seal: Seal, *, ref: PassRef, model: Path, base: Path) -> None:
@@ -113,6 +118,20 @@ def not_admitted(ref: PassRef, reason: Reason) -> HookOutput:
         hook="train",
         kind="HookOutput",
     )
+
+
+def _against(call: HookCall, *, run: Run) -> Reason | None:
+    """Run what opens the model; a reason where it ends in a way that is the model's fault."""
+    try:
+        run(call)
+    except HookFailed as error:
+        if any(crash in error.kind for crash in _CRASHES):
+            return Reason(Code.MODEL, f"reading its model ended in {error.kind}")
+        if call.hook == "expand" and error.kind == _UNFIT:
+            said = own_words(error).partition(": ")[2]
+            return Reason(Code.MODEL, _line(f"its model cannot be expanded: {said}"))
+        raise
+    return None
 
 
 def _read(verdict: Path) -> Reason | None:

@@ -34,8 +34,8 @@ def read_compression(toml: StitchFile, *, where: str) -> Compression:
     """Check the table against the rest of the file.
 
     Raises:
-        ConfigError: models that cannot be opened, a check or transform at the lead that would see
-            compressed files, or top_k in a private run.
+        ConfigError: models that cannot be opened, a transform at the lead that would see what was
+            rounded, or top_k in a private run.
     """
     table = toml.compression
     if table.kind is None:
@@ -45,12 +45,11 @@ def read_compression(toml: StitchFile, *, where: str) -> Compression:
             f"{where}: [compression] has to open the models, and .{toml.hooks.model_ext} files are opaque",
             hint='Use hooks.model_ext = "npz" or "safetensors".',
         )
-    for hook in ("pre_aggregate", "admit"):
-        if getattr(toml.hooks, hook) is not None:
-            raise ConfigError(
-                f"{where}: hooks.{hook} cannot be combined with [compression]",
-                hint="It would see what was rounded already: align at the sites (pre_release).",
-            )
+    if toml.hooks.pre_aggregate is not None:
+        raise ConfigError(
+            f"{where}: hooks.pre_aggregate cannot be combined with [compression]",
+            hint="It would see what was rounded already: align at the sites (pre_release).",
+        )
     if table.kind == "top_k" and toml.privacy.mode is not None:
         raise ConfigError(
             f'{where}: compression.kind = "top_k" cannot be combined with privacy.mode',

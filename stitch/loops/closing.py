@@ -9,7 +9,7 @@ from datetime import datetime
 from stitch import layout
 from stitch.client import Client
 from stitch.client.admission import admit
-from stitch.client.inspection import unfit_model
+from stitch.client.inspection import looks_into, unfit_model
 from stitch.client.watch import Ready
 from stitch.errors import (
     CommitmentMismatch,
@@ -218,7 +218,7 @@ class Closing:
             HookError: the hook itself failed.
         """
         client, number = self._client, int(sealed.seal.base_pass or 0)
-        if client.settings.hooks.admit is None and client.settings.compression.kind is None:
+        if not looks_into(client.settings):
             return None
         if sealed.sha256 not in self._looked:
             base = client.mirror.sealed(PassRef(number)) or client.require_global(number)

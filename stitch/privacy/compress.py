@@ -145,14 +145,16 @@ def _bytes(small: ModelReader, *, name: str, shape: tuple[int, ...]) -> NDArray[
 
 
 def _scale(scales: NDArray[Any], index: int) -> float:
-    if scales.ndim != 1 or index >= scales.size or not math.isfinite(float(scales[index])):
+    there = scales.ndim == 1 and index < scales.size and scales.dtype.kind == "f"
+    if not there or not math.isfinite(float(scales[index])):
         raise BadModel("the scales of the int8 tensors are missing or no numbers")
     return float(scales[index])
 
 
 def _add_listed(small: ModelReader, told: NDArray[np.float64], *, name: str) -> None:
     values, at = small.read(name), small.read(name + AT)
-    fits = values.ndim == at.ndim == 1 and values.size == at.size and at.dtype.kind == "i"
+    fits = values.ndim == at.ndim == 1 and values.size == at.size
+    fits = fits and values.dtype.kind == "f" and at.dtype.kind == "i"
     if not fits or (at.size and not (int(at.min()) >= 0 and int(at.max()) < told.size)):
         raise BadModel(f"the listed numbers of {name[:60]!a} have no place in the global's tensor")
     np.add.at(told.reshape(-1), at, values.astype(np.float64))

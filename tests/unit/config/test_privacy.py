@@ -120,7 +120,6 @@ def test_a_data_sets_name_becomes_a_file_so_it_is_looked_at(project: Project, na
     [
         ('[hooks]\nmodel_ext = "json"\n[compression]\nkind = "int8"', ".json files are opaque"),
         ('[hooks]\npre_aggregate = "a.py:f"\n[compression]\nkind = "int8"', "hooks.pre_aggregate cannot be"),
-        ('[hooks]\nadmit = "a.py:f"\n[compression]\nkind = "top_k"', "hooks.admit cannot be combined"),
         (LOCAL + '[compression]\nkind = "top_k"', 'kind = "top_k" cannot be combined with privacy.mode'),
         ('[compression]\nkind = "top_k"\nkeep = 0', "compression.keep"),
     ],
@@ -136,3 +135,10 @@ def test_compression_is_agreed_on_and_int8_may_follow_noise(project: Project) ->
     assert config_facts(settings)["compression"] == {"kind": "int8", "keep": 0.01}
     assert settings.compression.name == "int8"
     assert "compression" not in config_facts(load_settings(project(LOCAL), {}))
+
+
+@pytest.mark.parametrize("kind", ["int8", "top_k"])
+def test_what_is_compressed_can_be_looked_into_too(project: Project, kind: str) -> None:
+    admit = "stitch.learning.check:admit"
+    settings = load_settings(project(f'[hooks]\nadmit = "{admit}"\n[compression]\nkind = "{kind}"'), {})
+    assert (settings.hooks.admit, settings.compression.kind) == (admit, kind)

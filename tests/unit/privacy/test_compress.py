@@ -121,10 +121,12 @@ def test_what_cannot_be_compressed_is_refused(tmp_path: Path) -> None:
     [
         ("int8", {SCALES: np.array([math.nan] * 3)}, "scales of the int8 tensors"),
         ("int8", {SCALES: np.array([1.0])}, "scales of the int8 tensors"),
+        ("int8", {SCALES: np.array(["1"] * 3)}, "scales of the int8 tensors"),
         ("int8", {"w": np.zeros(4, np.int8)}, "not int8 of the global's shape"),
         ("top_k", {"b" + AT: np.array([0, 1, 2, 3, 50], np.int32)}, "have no place"),
         ("top_k", {"b" + AT: np.array([-1, 1, 2, 3, 4], np.int32)}, "have no place"),
         ("top_k", {"b": np.zeros(2)}, "have no place"),
+        ("top_k", {"b": np.array(["1"] * 5)}, "have no place"),
         ("int8", {"seen": np.array([1.5])}, "is not the global's"),
     ],
 )
