@@ -6,39 +6,20 @@ kept between steps only saves requests.
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 from stitch import layout
 from stitch.client import Client
-from stitch.client.calls import train_call
-from stitch.client.ended import RunEnded, check_end, run_hook
+from stitch.client.ended import RunEnded, check_end
 from stitch.client.rebuild import published, rebuild, report_published
-from stitch.client.spending import require_budget, require_journal
-from stitch.client.trail import own_words
-from stitch.errors import (
-    BadDocument,
-    CommitmentMismatch,
-    DiskError,
-    EgressRefused,
-    HookError,
-    PinMismatch,
-    PrivacyError,
-    ProtocolError,
-    StitchError,
-    StoreError,
-)
-from stitch.files import disk
-from stitch.layout import Event, PassRef
+from stitch.client.spending import require_journal
+from stitch.errors import BadDocument, ProtocolError
+from stitch.layout import PassRef
 from stitch.loops.evaluating import Evaluating
+from stitch.loops.training import Training
 from stitch.loops.unsent import Unsent
-from stitch.mirror import Sealed, Stage
+from stitch.mirror import Sealed
 from stitch.rounds import Attempt, Turn
 from stitch.sync.status import Status
 from stitch.wire import MAX_BYTES, Done, Orchestration
-
-FAILURES = (HookError, EgressRefused, DiskError, PinMismatch, CommitmentMismatch, PrivacyError)
-"""What ends a training attempt with a `failed` event."""
 
 QUIET_POLLS = 10
 """A waiting site looks at orchestration alone, and every tenth time at the files that count."""
@@ -52,6 +33,7 @@ class Local:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._evaluating = Evaluating(client)
+        self._training = Training(client)
         self._prepared = False
         self._waiting: Turn | None = None
         self._quiet = 0
@@ -176,7 +158,7 @@ class Local:
             return Turn("waiting", idle, ref.number)
         if self._evaluating.score(base):  # a turn of its own: a newer global may have come meanwhile
             return Turn("acted", f"evaluated global {newest}", newest)
-        return self._send(self._train(ref, base))
+        return self._send(self._training.train(ref, base))
 
     def _wait(self, pass_id: int) -> Turn:
         if self._evaluating.wants(pass_id - 1):  # whoever sealed this pass had no score of its base
@@ -219,94 +201,6 @@ class Local:
             return
         report_published(client, upto=newest + 1)
         self._settled = newest
-
-    # -- training --------------------------------------------------------------------------------
-
-    def _train(self, ref: PassRef, base: Sealed) -> Sealed:
-        client = self.client
-        seat = client.seat(client.lane)
-        seat.still()
-        attempt = self._start(ref, base)
-        client.drop_stage(ref)
-        stage = client.stage(ref)
-        self._carry_state(stage)
-        seat.tell("training", ref.number)
-        client.journal.note(client.lane, "train", text=f"pass {ref.number} from global {base.ref.number}")
-        call = train_call(
-            client.settings,
-            stage,
-            base=base.model,
-            pass_id=ref.number,
-            seed=client.seed(ref.number),
-            said=base.seal.next_config,
-        )
-        try:
-            require_budget(client)  # before hours of training that may not leave
-            result = run_hook(client, call)
-            sealed = client.seal_site_pass(
-                stage, base, attempt=attempt, n_samples=result.n_samples, metrics=result.metrics
-            )
-        except FAILURES as error:
-            if isinstance(error, DiskError):
-                client.drop_stage(ref)  # half a model on a full disk helps nobody
-            self._failed(ref, error, attempt=attempt)
-            raise
-        finally:
-            seat.tell("waiting", ref.number)
-        text = f"pass {ref.number}: n_samples {result.n_samples}, {result.seconds:.1f} s"
-        client.journal.note(client.lane, "seal", text=text, pass_id=ref.number, seconds=result.seconds)
-        return sealed
-
-    def _start(self, ref: PassRef, base: Sealed) -> int:
-        """Create the `started` event of a new attempt, which binds it to its base and its data."""
-        client = self.client
-        attempt = client.events.last_attempt(ref.number) + 1
-        bound = {"base_pass": base.ref.number, "base_sha256": base.seal.model_sha256}
-        try:
-            while not client.emit(ref.number, Event.STARTED, attempt=attempt, **bound):
-                attempt += 1  # another machine of this site took that number for other data
-        except HookError as error:  # the leaves hook: no attempt began that could fail
-            client.trail.last_error(error, pass_id=ref.number, phase="committing", model_path=None)
-            client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)
-            raise
-        return attempt
-
-    def _carry_state(self, stage: Stage) -> None:
-        """The hook's private state of the newest pass sealed here, as it was committed."""
-        client = self.client
-        for ref in reversed(client.mirror.passes(client.lane)):
-            state = client.mirror.root / ref.folder / "state"
-            if ref.number < stage.ref.number and state.is_dir():
-                with disk(stage.state_dir):
-                    shutil.copytree(state, stage.state_dir)
-                return
-
-    def _failed(self, ref: PassRef, error: StitchError, *, attempt: int) -> None:
-        client = self.client
-        hook = error if isinstance(error, HookError) else None
-        told = client.settings.egress.error_messages and not client.settings.egress.reviewed
-        client.trail.last_error(
-            error,
-            pass_id=ref.number,
-            phase="training",
-            model_path=None if isinstance(error, DiskError) else self._left_model(ref),
-        )
-        client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)
-        try:
-            client.emit(
-                ref.number,
-                Event.FAILED,
-                attempt=attempt,
-                hook=hook.hook if hook and hook.hook else "train",
-                exception=(hook.kind if hook and hook.kind else type(error).__name__)[:200],
-                where=(hook.where[:200] if hook and hook.where else None),
-                message=own_words(error) if told else None,
-            )
-        except StoreError as trouble:  # it must not hide the hook's own error
-            client.journal.note(client.lane, "error", text=f"the failed event was not sent: {trouble}")
-
-    def _left_model(self, ref: PassRef) -> Path:
-        return self.client.stage(ref).model_path(self.client.settings.hooks.model_ext)
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 
 from stitch.errors import QuorumNotReached
 from stitch.layout import PassRef
-from stitch.loops.closing import BELOW_QUORUM
+from stitch.loops.aborting import BELOW_QUORUM
 from stitch.store.base import Entry, Traits
 from stitch.store.memory import MemoryStore
 from stitch.testing.clocks import FakeClock

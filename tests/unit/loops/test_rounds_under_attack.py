@@ -15,7 +15,7 @@ from stitch.client.operator import ask_redo, change_roster, end_run
 from stitch.errors import HookFailed, QuorumNotReached
 from stitch.hooks.call import HookCall, HookResult
 from stitch.layout import PassRef
-from stitch.loops.closing import BELOW_QUORUM
+from stitch.loops.aborting import BELOW_QUORUM
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from tests.unit.loops.actors import Actors

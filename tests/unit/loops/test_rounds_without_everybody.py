@@ -11,7 +11,7 @@ from stitch import layout
 from stitch.client.operator import REDO_REQUESTED, ask_redo
 from stitch.errors import QuorumNotReached
 from stitch.layout import PassRef
-from stitch.loops.closing import BELOW_QUORUM
+from stitch.loops.aborting import BELOW_QUORUM
 from stitch.rounds import LATE, UNKNOWN
 from stitch.testing.faulty import Call, Fault
 from stitch.testing.federation import Federation
