@@ -21,7 +21,8 @@ from stitch.errors import (
     StoreMissing,
 )
 from stitch.layout import GLOBAL, Event, Key, PassRef, What
-from stitch.rounds.transcript import Attempts, Chain, Exhibit
+from stitch.rounds.chain import Chain
+from stitch.rounds.exhibits import Attempts, Exhibit
 from stitch.store.lanes import Lanes
 from stitch.store.place import check_place
 from stitch.sync.signing import Signing

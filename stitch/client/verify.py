@@ -15,7 +15,7 @@ from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import PassRef
 from stitch.rounds import Goal
-from stitch.rounds.transcript import Exhibit, list_sha256
+from stitch.rounds.exhibits import Exhibit, list_sha256
 from stitch.rounds.transforms import is_noised
 from stitch.views.proof import Proof, ProvenPass
 from stitch.wire import Input, Seal

@@ -13,7 +13,7 @@ from stitch.client.transcript import Transcript
 from stitch.client.verify import Verification
 from stitch.errors import NotFound, ProtocolError
 from stitch.layout import What
-from stitch.rounds.transcript import list_sha256
+from stitch.rounds.exhibits import list_sha256
 from stitch.store import MemoryStore
 from stitch.store.lanes import Lanes
 from stitch.testing.federation import Federation

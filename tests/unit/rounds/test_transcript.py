@@ -12,7 +12,8 @@ import pytest
 from stitch import layout
 from stitch.errors import DigestMismatch, ProtocolError
 from stitch.layout import PassRef
-from stitch.rounds.transcript import Attempts, Chain, Exhibit
+from stitch.rounds.chain import Chain
+from stitch.rounds.exhibits import Attempts, Exhibit
 from stitch.wire import Document, Done, Manifest, Roster, Seal, Verdict, sha256
 
 D = TypeVar("D", bound=Document)

@@ -6,51 +6,15 @@ the models as well. Every refusal names the document that does not hold (docs/pr
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Mapping
 
 from stitch import layout
-from stitch.config.weighting import Weighting
 from stitch.errors import BadDocument, DigestMismatch, ProtocolError
 from stitch.rounds.best import used_up
-from stitch.rounds.seeds import round_seed
-from stitch.wire import Document, Done, Input, Manifest, Roster, RoundRecord, Seal, Verdict, sha256
-
-D = TypeVar("D", bound=Document)
-
-_FRESH = ("all_expected", "quorum")
-"""Policies that use no pass but those trained from the global that is being replaced."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exhibit(Generic[D]):
-    """A document as it was read.
-
-    Attributes:
-        path: relative to the run.
-        doc: parsed.
-        sha256: hash of its exact bytes.
-    """
-
-    path: str
-    doc: D
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Attempts:
-    """How the attempts of one round ended: verdicts by attempt, and those given up after their verdict."""
-
-    verdicts: Mapping[int, Exhibit[Verdict]] = field(default_factory=dict)
-    aborted: frozenset[int] = frozenset()
-
-    def gave_up(self, attempt: int) -> bool:
-        """Whether an attempt was aborted, by its verdict or after it."""
-        decided = self.verdicts.get(attempt)
-        return attempt in self.aborted or (decided is not None and decided.doc.verdict == "aborted")
+from stitch.rounds.exhibits import Attempts, Exhibit, hold
+from stitch.rounds.facts import Facts
+from stitch.wire import Done, Input, Manifest, Roster, RoundRecord, Seal
 
 
 class Chain:
@@ -66,22 +30,14 @@ class Chain:
 
     def __init__(self, manifest: Exhibit[Manifest], rosters: Mapping[int, Exhibit[Roster]]) -> None:
         self.manifest = manifest
+        self.facts = Facts(manifest)
         self.rosters = rosters
         self.globals: list[Exhibit[Seal]] = []
         self._used: dict[str, int] = {}
         self._newest: dict[str, int] = {}  # by site, of the passes that were used
-        text = json.dumps(manifest.doc.settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        if sha256(text.encode("utf-8", "surrogatepass")) != manifest.doc.config_sha256:
-            raise DigestMismatch(f"{manifest.path}: its settings do not hash to its config_sha256")
         for number in range(1, max(rosters, default=0) + 1):
             if number not in rosters:
                 raise ProtocolError(f"{layout.roster(number)} is not there, and a later roster is")
-
-    @property
-    def policy(self) -> Mapping[str, object]:
-        """The `policy` of the manifest's settings."""
-        policy = self.manifest.doc.settings.get("policy")
-        return policy if isinstance(policy, dict) else {}
 
     def extend(self, seal: Exhibit[Seal], attempts: Attempts) -> RoundRecord:
         """Take the next global, if its seal, its verdict and its roster hold.
@@ -121,17 +77,17 @@ class Chain:
         """
         seal, path = found.doc, found.path
         self.check_own(wanted, found, number=number)
-        self._check_config(found)
+        self.facts.check_config(found)
         base = seal.base_pass
         if base is None or not 0 <= base < number:
             raise ProtocolError(f"{path}: its base is no global before global {number}")
         if seal.base_sha256 != self.globals[base].doc.model_sha256:
             raise DigestMismatch(f"{path}: was trained from another model than global {base}")
         stale = number - 1 - base
-        most = 0 if self.policy.get("require") in _FRESH else self.policy.get("max_staleness")
-        weight = self._weight(stale)
+        most = self.facts.max_staleness
+        weight = self.facts.weight(stale)
         bounded = not isinstance(most, int) or stale <= most
-        _hold(
+        hold(
             path,
             (
                 (seal.pass_id == base + 1, f"a pass from global {base} is pass {base + 1}"),
@@ -144,22 +100,10 @@ class Chain:
                     f"global {number} lets it weigh {wanted.weight}, not {weight}",
                 ),
                 (bounded, f"was {stale} behind when global {number} used it; at most {most} is allowed"),
-                (seal.round_seed == self._seed(seal.pass_id), "its round_seed is not that of its round"),
-                (seal.dataset_root is not None or not self.commits, "does not commit to its data"),
+                (seal.round_seed == self.facts.seed(seal.pass_id), "its round_seed is not that of its round"),
+                (seal.dataset_root is not None or not self.facts.commits, "does not commit to its data"),
             ),
         )
-
-    def _weight(self, staleness: int) -> float | None:
-        """What the run's policy asks a pass to weigh; None where it asks nothing."""
-        text = self.policy.get("weighting")
-        if self.policy.get("require") in _FRESH or not isinstance(text, str):
-            return None
-        try:
-            return Weighting.parse(text).at(staleness)
-        except ValueError:
-            raise BadDocument(
-                f"{self.manifest.path}: its policy.weighting is none that this version knows"
-            ) from None
 
     def check_own(self, wanted: Input, found: Exhibit[Seal], *, number: int) -> None:
         """Compare a site's seal with the line that global `number` holds on it, without its base.
@@ -172,7 +116,7 @@ class Chain:
             raise DigestMismatch(f"{path} is not the seal that global {number} names")
         said = (wanted.site, wanted.pass_id, wanted.attempt, wanted.n_samples)
         said_model = (wanted.model_sha256, wanted.model_file)
-        _hold(
+        hold(
             path,
             (
                 (
@@ -186,18 +130,6 @@ class Chain:
             ),
         )
 
-    def _check_config(self, found: Exhibit[Seal]) -> None:
-        """A seal's settings, its model's extension and its pins are the run's."""
-        facts = self.manifest.doc
-        _hold(
-            found.path,
-            (
-                (found.doc.config_sha256 == facts.config_sha256, "made with other settings than the run's"),
-                (found.doc.ext == facts.settings.get("model_ext"), "its model has another extension"),
-                (found.doc.pins == self._pins(found.doc.pass_id), "its pins are not those of the run"),
-            ),
-        )
-
     def check_done(self, done: Exhibit[Done]) -> None:
         """Compare the end marker with the final global.
 
@@ -206,15 +138,15 @@ class Chain:
         """
         doc, path = done.doc, done.path
         if doc.final_pass is None:
-            _hold(path, ((doc.final_metrics_sha256 is None, "no final pass, and a hash of it"),))
+            hold(path, ((doc.final_metrics_sha256 is None, "no final pass, and a hash of it"),))
             return
         final = self.globals[doc.final_pass]
         if doc.final_metrics_sha256 != final.sha256:
             raise DigestMismatch(f"{path} does not name the seal of global {doc.final_pass}")
         record = final.doc.round
-        last = doc.final_pass == self.manifest.doc.settings.get("num_passes")
+        last = doc.final_pass == self.facts.num_passes
         stopped = record is not None and record.should_stop
-        _hold(
+        hold(
             path,
             (
                 (doc.reason != "completed" or last, "completed, before the last pass"),
@@ -222,31 +154,11 @@ class Chain:
             ),
         )
 
-    @property
-    def commits(self) -> bool:
-        """Whether every pass of this run commits to its data."""
-        integrity = self.manifest.doc.settings.get("integrity")
-        return isinstance(integrity, dict) and integrity.get("commit") is True
-
-    def _pins(self, pass_id: int) -> dict[str, object]:
-        """The pins that hold for a pass: some only for the start of a run."""
-        pins = self.manifest.doc.settings.get("pins")
-        agreed = {
-            name: pin
-            for name, pin in (pins if isinstance(pins, dict) else {}).items()
-            if isinstance(pin, dict)
-        }
-        in_force = {name: pin for name, pin in agreed.items() if pass_id <= 1 or pin.get("when") != "pass_0"}
-        return {name: pin.get("sha256") for name, pin in in_force.items()}
-
     def used_up(self, record: RoundRecord, number: int | None = None) -> bool:
         """Whether patience ends the run with the global of this record, by default the next one."""
         records = {k: one.doc.round for k, one in enumerate(self.globals[:number])}
         records[len(self.globals) if number is None else number] = record
         return used_up(self.manifest.doc.settings, records)
-
-    def _seed(self, pass_id: int) -> int:
-        return round_seed(self.manifest.doc.root_seed, pass_id)
 
     def _check_links(self, seal: Exhibit[Seal], record: RoundRecord) -> None:
         """The document before it, and the global that it replaces."""
@@ -255,7 +167,7 @@ class Chain:
         if record.prev_metrics_sha256 != (before or self.manifest).sha256:
             raise DigestMismatch(f"{seal.path} does not follow {(before or self.manifest).path}")
         base = (before.doc.pass_id, before.doc.model_sha256) if before else (None, None)
-        _hold(
+        hold(
             seal.path,
             (
                 (doc.pass_id == number, f"global {number} was expected here"),
@@ -266,15 +178,15 @@ class Chain:
 
     def _check_settings(self, seal: Exhibit[Seal], record: RoundRecord) -> None:
         """Everything that follows from the manifest."""
-        self._check_config(seal)
-        number, total = seal.doc.pass_id, self.manifest.doc.settings.get("num_passes")
-        seed = self._seed(number)
+        self.facts.check_config(seal)
+        number, total = seal.doc.pass_id, self.facts.num_passes
+        seed = self.facts.seed(number)
         last = isinstance(total, int) and number >= total
-        _hold(
+        hold(
             seal.path,
             (
                 (record.seed == seal.doc.round_seed == seed, f"its seed is not that of round {number}"),
-                (record.policy == self.policy.get("require"), "closed by another policy than the run's"),
+                (record.policy == self.facts.require, "closed by another policy than the run's"),
                 (record.final == (record.should_stop or last), "its `final` contradicts the settings"),
                 (record.should_stop or not self.used_up(record), "goes on, and patience is used up"),
                 (record.attempt == seal.doc.attempt, "its attempt is not its round record's"),
@@ -292,7 +204,7 @@ class Chain:
         stranger = ", ".join(sorted(set(used) - expected))
         missing = ", ".join(sorted(expected - set(used) - left_out))
         whole = not missing or record.policy != "all_expected"
-        _hold(
+        hold(
             seal.path,
             (
                 (before is None or record.roster >= before.roster, "made under an older roster than before"),
@@ -316,7 +228,7 @@ def _check_attempts(seal: Exhibit[Seal], record: RoundRecord, attempts: Attempts
     if verdict.sha256 != record.verdict_sha256:
         raise DigestMismatch(f"{verdict.path} is not the verdict that global {number} names")
     doc = verdict.doc
-    _hold(
+    hold(
         verdict.path,
         (
             (doc.verdict == "closed", f"aborted, and global {number} was made of it"),
@@ -330,18 +242,3 @@ def _check_attempts(seal: Exhibit[Seal], record: RoundRecord, attempts: Attempts
 def _close(said: float | None, wanted: float) -> bool:
     """Two machines' powers may differ in their last digit."""
     return said is not None and math.isclose(said, wanted, rel_tol=1e-12)
-
-
-def _hold(path: str, checks: Iterable[tuple[bool, str]]) -> None:
-    for holds, what in checks:
-        if not holds:
-            raise ProtocolError(f"{path}: {what}")
-
-
-def list_sha256(digests: Mapping[str, str]) -> str:
-    """Hash of a list of files and their hashes, one `<sha256>  <path>` line each, sorted by path.
-
-    The lines are those that `sha256sum` prints, so that nothing of ours is needed to make them again.
-    """
-    lines = (f"{digest}  {path}\n" for path, digest in sorted(digests.items()))
-    return sha256("".join(lines).encode("utf-8"))
