@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from stitch.cli.privacy_plan import as_json, as_lines, make_plan
+from stitch.cli.privacy_plan import as_json, as_lines
 from stitch.cli.privacy_spent import spent_lines
 from stitch.cli.project import settings_here
 from stitch.rounds.accountant import Budget
+from stitch.rounds.privacy_plan import make_plan
 from stitch.views.render import console
 
 privacy = typer.Typer(help="Plan private passes, and see what was spent.", no_args_is_help=True)

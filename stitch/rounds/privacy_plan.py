@@ -1,0 +1,48 @@
+"""A plan of private passes: the noise that they need, and what is spent as they go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stitch.errors import ConfigError
+from stitch.rounds.accountant import Budget, rounded_up
+
+_MOST_SIGMA = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """So many passes within a budget.
+
+    Attributes:
+        budget: what the data set may give away.
+        passes: how many releases are planned.
+        noise: the noise multiplier sigma: the noise's standard deviation is sigma times `clip`.
+        after: releases made, and the epsilon spent by then.
+    """
+
+    budget: Budget
+    passes: int
+    noise: float
+    after: tuple[tuple[int, float], ...]
+
+
+def make_plan(budget: Budget, *, passes: int, noise: float | None) -> Plan:
+    """The plan with this noise, or with the least that is enough, rounded up to four digits.
+
+    Raises:
+        ConfigError: the plan is impossible; says what would be possible.
+    """
+    least = budget.noise(passes)
+    sigma = rounded_up(least) if noise is None else noise
+    if not 0.0 < sigma <= _MOST_SIGMA:
+        raise ConfigError(f"the noise multiplier is {sigma:g}", hint=f"Wanted: above 0, to {_MOST_SIGMA:g}.")
+    if not budget.holds([sigma] * passes):
+        possible = budget.passes(sigma, most=passes)
+        raise ConfigError(
+            f"noise_multiplier {sigma:g} permits {possible} of {passes} passes within epsilon "
+            f"{budget.epsilon:g}, delta {budget.delta:g}",
+            hint=f"Take noise_multiplier {rounded_up(least):g}, or fewer passes.",
+        )
+    steps = sorted({1, *(max(1, round(passes * part)) for part in (0.25, 0.5, 0.75, 1.0))})
+    return Plan(budget, passes, sigma, tuple((n, budget.spent([sigma] * n)) for n in steps))
