@@ -11,8 +11,7 @@ from typing import Any
 
 from stitch.errors import BadModel, RoundError
 from stitch.learning.check import unfit_model
-from stitch.learning.strategy import FitResult, Round, Strategy, mean_metrics
-from stitch.learning.streaming import NotFinite
+from stitch.learning.strategy import FitResult, NotFinite, Round, Strategy, mean_metrics
 
 _MOST_METRICS = 24  # of the sites' means in the global's seal, which has room for 64 numbers
 _PATH = str | PathLike[str]
@@ -71,7 +70,7 @@ def aggregate(  # noqa: PLR0913  what a hook is given, by keyword
             try:
                 metrics = strategy.aggregate(round_)
             except NotFinite as error:  # found on the way: begin again without this site
-                excluded[error.site] = f"it is not finite in {error.name[:60]!a}"
+                excluded[error.site] = error.reason
                 continue
             return _answer(round_.results, metrics, excluded)
 

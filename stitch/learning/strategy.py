@@ -6,6 +6,7 @@ clif-stitch override `aggregate` instead, which reads tensor by tensor.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -14,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeAlias
+
+import numpy as np
 
 from stitch.errors import BadModel
 from stitch.learning.shapes import unfit_shape
@@ -129,6 +132,23 @@ class Round:
         self.stack.close()
 
 
+class NotFinite(ValueError):
+    """A site's tensor is not finite, or what would be made of it is not.
+
+    Attributes:
+        site: whose.
+        name: of the tensor.
+        reason: why the site is left out.
+    """
+
+    def __init__(self, site: str, name: str, *, made: bool = False) -> None:
+        what = "its numbers are too large for a finite global" if made else "it is not finite"
+        self.site = site
+        self.name = name
+        self.reason = f"{what} in {name[:60]!a}"
+        super().__init__(f"{site}: {self.reason}")
+
+
 class Strategy(ABC):
     """How site passes become a global. Implement `aggregate_fit`; the rest has defaults.
 
@@ -199,34 +219,53 @@ class Strategy(ABC):
     def aggregate(self, round_: Round, /) -> dict[str, float]:
         """Make the new global's file, and the new state's if there is one. This is what STITCH calls.
 
-        This default loads every model and calls `aggregate_fit`. A pass from an older base is handed
-        over as it is, with its staleness.
+        This default loads every model, looks whether it is finite, and calls `aggregate_fit`. A pass from
+        an older base is handed over as it is, with its staleness.
 
         Returns:
             Metrics for the global's seal.
 
         Raises:
-            BadModel: `aggregate_fit` returned tensors that are not those of the global.
+            NotFinite: a site's model is not finite.
+            BadModel: `aggregate_fit` returned tensors that are not those of the global, or not finite.
         """
         names = round_.previous.names
-        results = [
-            (_all(one.parameters, names), one.n_samples, dict(one.metrics), one.staleness)
-            for one in round_.results
-        ]
+        results = []
+        for one in round_.results:
+            arrays = _all(one.parameters, names)
+            if (wrong := _not_finite(names, arrays)) is not None:
+                raise NotFinite(one.site, wrong)
+            results.append((arrays, one.n_samples, dict(one.metrics), one.staleness))
         made = self.aggregate_fit(_all(round_.previous, names), results)
         if len(made) != len(names):
             raise BadModel(
                 f"aggregate_fit returned {len(made)} tensors, the global has {len(names)}",
                 hint="Return one array a tensor, in the order of global_params.",
             )
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named
+            made = [
+                np.asarray(array).astype(round_.previous.spec(name).dtype, copy=False)
+                for name, array in zip(names, made, strict=True)
+            ]
+        if (wrong := _not_finite(names, made)) is not None:
+            raise BadModel(
+                f"the new global would not be finite in {wrong[:60]!a}",
+                hint="Bound what sites send (max_norm), or let aggregate_fit withstand large numbers.",
+            )
         with round_.writer() as writer:
             for name, array in zip(names, made, strict=True):
-                writer.write(name, array.astype(round_.previous.spec(name).dtype, copy=False))
+                writer.write(name, array)
         return {}
 
 
 def _all(model: ModelReader, names: Sequence[str]) -> NDArrays:
     return [model.read(name) for name in names]
+
+
+def _not_finite(names: Sequence[str], arrays: Sequence[Array]) -> str | None:
+    """The first tensor of floating-point numbers that holds one that is not finite."""
+    pairs = zip(names, arrays, strict=True)
+    return next((name for name, one in pairs if one.dtype.kind == "f" and not np.isfinite(one).all()), None)
 
 
 def weighted_mean(pairs: Sequence[tuple[float, float]]) -> float:
@@ -236,7 +275,12 @@ def weighted_mean(pairs: Sequence[tuple[float, float]]) -> float:
     for value, weight in pairs:
         total += weight * value
         weights += weight
-    return total / weights
+    mean = total / weights
+    if math.isfinite(mean):
+        return mean
+    values = [value for value, _ in pairs]  # a sum that no double holds may have a mean that one does
+    mean = math.fsum(value * (weight / weights) for value, weight in pairs)
+    return min(max(mean, min(values)), max(values))
 
 
 def mean_metrics(results: Sequence[tuple[Mapping[str, float], float]]) -> dict[str, float]:

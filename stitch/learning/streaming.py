@@ -12,105 +12,21 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stitch.errors import BadModel
 from stitch.learning.in_memory import aggregate_arrays
+from stitch.learning.part import Floats, Part, state_name
 from stitch.learning.specs import Array, Spec
-from stitch.learning.strategy import FitResult, NDArrays, Round, Strategy
-from stitch.learning.tensors import ModelReader
-
-Floats: TypeAlias = NDArray[np.float64]
+from stitch.learning.strategy import FitResult, NDArrays, NotFinite, Round, Strategy
 
 RANGE = 1 << 18
 """Elements of one range where sites are looked at one by one: 2 MiB of float64."""
 
 _TOGETHER = 1 << 21  # elements of all sites' ranges together, where they are looked at side by side
 _LEAST = 1 << 10
-
-
-class NotFinite(ValueError):
-    """A site's tensor holds what is no number, or an infinite one.
-
-    Attributes:
-        site: whose.
-        name: of the tensor.
-    """
-
-    def __init__(self, site: str, name: str) -> None:
-        super().__init__(f"the model of {site} is not finite in {name[:60]!a}")
-        self.site = site
-        self.name = name
-
-
-class Part:
-    """One range of one floating-point tensor, at all sites and in the global being replaced.
-
-    Args:
-        round_: what is read.
-        name: of the tensor.
-        start, stop: the range, in elements.
-    """
-
-    def __init__(self, round_: Round, name: str, *, start: int, stop: int) -> None:
-        self.results = round_.results
-        self.name, self.start, self.stop = name, start, stop
-        self._round = round_
-        self._bases: dict[object, Array] = {}
-        self._kept: dict[str, Floats] = {}
-        self._steps = 0
-
-    @property
-    def previous(self) -> Array:
-        """The global being replaced."""
-        return self._once(self._round.global_path, self._round.previous)
-
-    def model(self, result: FitResult) -> Array:
-        """A site's values."""
-        return result.parameters.read_range(self.name, start=self.start, stop=self.stop)
-
-    def change(self, result: FitResult) -> Floats:
-        """A site's values less those of its own base."""
-        return np.subtract(self.model(result), self._base(result), dtype=np.float64)
-
-    def candidate(self, result: FitResult) -> Array:
-        """A site's values; those from an older base carried over to the global being replaced."""
-        if result.staleness == 0:
-            return self.model(result)
-        moved: Array = np.add(self.previous, self.change(result), dtype=np.float64)
-        return moved
-
-    def state(self, slot: str, *, first: float = 0.0) -> Floats:
-        """The strategy's state of these elements; `first` before there is one."""
-        if self._round.outer is None:
-            return np.full(self.stop - self.start, first)
-        name = state_name(slot, self.name)
-        return self._round.outer.read_range(name, start=self.start, stop=self.stop).astype(np.float64)
-
-    def keep(self, slot: str, values: Floats) -> None:
-        """The state of these elements for the next round."""
-        self._kept[slot] = values
-
-    @property
-    def kept(self) -> dict[str, Floats]:
-        """What `keep` was given."""
-        return self._kept
-
-    def _base(self, result: FitResult) -> Array:
-        return self.previous if result.staleness == 0 else self._once(result.base_path, result.base)
-
-    def _once(self, key: object, model: ModelReader) -> Array:
-        if key not in self._bases:
-            self._bases[key] = model.read_range(self.name, start=self.start, stop=self.stop)
-        return self._bases[key]
-
-
-def state_name(slot: str, name: str) -> str:
-    """How a tensor of the strategy's state is named."""
-    return f"{slot}.{name}"
 
 
 def state_spec(spec: Spec) -> Spec:
@@ -196,6 +112,10 @@ class Elementwise(Strategy):
         freshest = [one for one in part.results if one.staleness == least]
         return part.model(max(freshest, key=lambda one: one.n_samples))
 
+    def counted(self, part: Part) -> Sequence[FitResult]:
+        """The sites of whose values `step` makes the new ones."""
+        return part.results
+
     def prepare(self, round_: Round) -> dict[str, float]:  # noqa: ARG002  for the strategies that look twice
         """Look at the round before the walk; what it returns are metrics."""
         return {}
@@ -204,8 +124,9 @@ class Elementwise(Strategy):
         """See `Strategy.aggregate`; reads tensor by tensor.
 
         Raises:
-            NotFinite: a site's model is not finite. Nothing was written.
-            BadModel: the new global would not be.
+            NotFinite: a site's model is not finite, or the new global would not be for its numbers. Nothing
+                was written.
+            BadModel: the new global would not be finite, whoever took part.
         """
         metrics = self.prepare(round_)
         specs = round_.previous.specs
@@ -256,22 +177,50 @@ class Elementwise(Strategy):
         length = max(_LEAST, _TOGETHER // len(round_.results)) if self.together else RANGE
         for start, stop in ranges(spec.size, length=length):
             part = Part(round_, name, start=start, stop=stop)
-            made = self._made(part, spec=spec, steps=steps)
-            if spec.floating and not np.isfinite(made).all():
-                raise self._blame(part)
+            made, state = self._computed(part, spec=spec, steps=steps)
+            if spec.floating and (at := _first_wrong([made, *state.values()])) is not None:
+                raise self._blame(part, at, spec=spec, steps=steps)
             append(made)
-            for slot in slots:
-                kept[slot][start:stop] = part.kept[slot]
+            for slot, values in state.items():
+                kept[slot][start:stop] = values
         return kept
 
-    def _blame(self, part: Part) -> NotFinite | BadModel:
+    def _computed(self, part: Part, *, spec: Spec, steps: bool) -> tuple[Array, dict[str, Array]]:
+        """The new values of a range and of its state, in the dtypes that are written."""
+        made, dtype = self._made(part, spec=spec, steps=steps), state_spec(spec).dtype
+        with np.errstate(over="ignore"):
+            return made, {slot: part.kept[slot].astype(dtype) for slot in (self.slots if steps else ())}
+
+    def _blame(self, part: Part, at: int, *, spec: Spec, steps: bool) -> NotFinite | BadModel:
+        """Who is left out for an element that is not finite; nobody if it were not without any change.
+
+        Of the sites without which it is finite, else of all, the one with the largest change; of equal ones
+        the first by id.
+        """
         for result in part.results:
             if not np.isfinite(part.model(result)).all():
                 return NotFinite(result.site, part.name)
-        return BadModel(
-            f"the new global would not be finite in {part.name[:60]!a}",
-            hint="Lower the server's learning rate, or bound the norm of what sites send (max_norm).",
-        )
+
+        def finite(other: Part) -> bool:
+            made, state = self._computed(other, spec=spec, steps=steps)
+            return all(math.isfinite(float(values[at])) for values in (made, *state.values()))
+
+        if not finite(part.unmoved()):
+            return BadModel(
+                f"the new global would not be finite in {part.name[:60]!a}",
+                hint="Begin anew from a global of smaller numbers, with a lower learning rate at the server.",
+            )
+        sites = self.counted(part)
+        alone = [one for one in sites if len(sites) > 1 and finite(part.without(one))]
+        with np.errstate(over="ignore"):
+            worst = max(alone or sites, key=lambda one: abs(float(part.change(one)[at])))
+        return NotFinite(worst.site, part.name, made=True)
+
+
+def _first_wrong(arrays: Sequence[Array]) -> int | None:
+    """The first place at which one of them is not finite."""
+    wrong = [finite for finite in map(np.isfinite, arrays) if not finite.all()]
+    return min((int(np.argmin(finite)) for finite in wrong), default=None)
 
 
 def mean_model(part: Part, *, weights: Sequence[float] | None = None) -> Floats:

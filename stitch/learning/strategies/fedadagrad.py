@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stitch.learning.part import Floats
 from stitch.learning.strategies.fedopt import FedOpt
-from stitch.learning.streaming import Floats
 
 
 class FedAdagrad(FedOpt):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from stitch.learning.part import Floats
 from stitch.learning.strategies.fedopt import FedOpt
 from stitch.learning.strategies.settings import within
-from stitch.learning.streaming import Floats
 
 
 class FedAdam(FedOpt):

@@ -6,7 +6,8 @@ Decentralized Data, AISTATS 2017, arXiv:1602.05629, algorithm 1.
 
 from __future__ import annotations
 
-from stitch.learning.streaming import Elementwise, Floats, Part, mean_model, shares_of
+from stitch.learning.part import Floats, Part
+from stitch.learning.streaming import Elementwise, mean_model, shares_of
 
 
 class FedAvg(Elementwise):

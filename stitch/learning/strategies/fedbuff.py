@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from stitch.learning.part import Floats, Part
 from stitch.learning.strategies.settings import MOST, POSITIVE, within
-from stitch.learning.streaming import Elementwise, Floats, Part, mean_change, running_sum
+from stitch.learning.streaming import Elementwise, mean_change, running_sum
 
 
 class FedBuff(Elementwise):

@@ -10,8 +10,9 @@ from abc import abstractmethod
 
 import numpy as np
 
+from stitch.learning.part import Floats, Part
 from stitch.learning.strategies.settings import MOST, POSITIVE, within
-from stitch.learning.streaming import Elementwise, Floats, Part, mean_change, shares_of
+from stitch.learning.streaming import Elementwise, mean_change, shares_of
 
 
 class FedOpt(Elementwise):

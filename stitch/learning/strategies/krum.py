@@ -11,11 +11,12 @@ from itertools import combinations
 import numpy as np
 
 from stitch.errors import ConfigError
+from stitch.learning.part import Floats, Part
 from stitch.learning.specs import Array
 from stitch.learning.strategies.robust import Robust, lower_median
 from stitch.learning.strategies.settings import MOST, within
 from stitch.learning.strategy import FitResult, Round
-from stitch.learning.streaming import Floats, NotFinite, Part, ranges, sum_of_squares, total, weighted_sum
+from stitch.learning.streaming import ranges, sum_of_squares, total, weighted_sum
 
 _ELEMENTS = 1 << 20  # of all sites' ranges together
 
@@ -58,6 +59,10 @@ class MultiKrum(Robust):
         self._chosen = [round_.results[place] for place in sorted(ranked[:keep])]
         return {f"chosen.{one.site}"[:64]: 1.0 for one in self._chosen[:32]}
 
+    def counted(self, part: Part) -> list[FitResult]:  # noqa: ARG002  the same in every range
+        """The chosen."""
+        return self._chosen
+
     def step(self, part: Part) -> Floats:
         """See the class."""
         terms = ((1.0, part.candidate(one)) for one in self._chosen)
@@ -93,12 +98,13 @@ def distances(round_: Round) -> dict[tuple[int, int], float]:
             continue
         for start, stop in ranges(spec.size, length=length):
             part = Part(round_, name, start=start, stop=stop)
-            rows = [part.candidate(one) for one in round_.results]
-            for result, row in zip(round_.results, rows, strict=True):
-                if not np.isfinite(row).all():
-                    raise NotFinite(result.site, name)
-            for (one, other), parts in found.items():
-                parts.append(sum_of_squares(np.subtract(rows[one], rows[other], dtype=np.float64)))
+            with np.errstate(over="ignore"):  # a distance that no double holds is infinite
+                rows = [part.candidate(one) for one in round_.results]
+                for result, row in zip(round_.results, rows, strict=True):
+                    if not np.isfinite(row).all():
+                        raise part.wrong(result)
+                for (one, other), parts in found.items():
+                    parts.append(sum_of_squares(np.subtract(rows[one], rows[other], dtype=np.float64)))
     return {pair: total(parts) for pair, parts in found.items()}
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stitch.learning.part import Floats, Part
 from stitch.learning.strategies.robust import Robust, sorted_candidates
-from stitch.learning.streaming import Floats, Part
 
 
 class FedMedian(Robust):

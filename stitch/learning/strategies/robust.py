@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from stitch.learning.part import Floats, Part
 from stitch.learning.specs import Array
-from stitch.learning.streaming import Elementwise, Floats, NotFinite, Part
+from stitch.learning.streaming import Elementwise
 
 
 class Robust(Elementwise):
@@ -74,5 +75,5 @@ def sorted_candidates(part: Part) -> list[Array]:
     if not (np.isfinite(rows[0]).all() and np.isfinite(rows[-1]).all()):
         for one in part.results:
             if not np.isfinite(part.candidate(one)).all():
-                raise NotFinite(one.site, part.name)
+                raise part.wrong(one)
     return rows

@@ -6,9 +6,10 @@ ICML 2018, arXiv:1803.01498, option II.
 
 from __future__ import annotations
 
+from stitch.learning.part import Floats, Part
 from stitch.learning.strategies.robust import Robust, sorted_candidates
 from stitch.learning.strategies.settings import within
-from stitch.learning.streaming import Floats, Part, weighted_sum
+from stitch.learning.streaming import weighted_sum
 
 
 class TrimmedMean(Robust):
