@@ -1,7 +1,7 @@
 """How fast models become a global, and in how much memory: clif-stitch beside reading alone and beside flwr.
 
     uv run --isolated --no-dev --with "flwr<2" python benchmarks/aggregate.py [--sites 4,16,64] [--mb 256]
-        [--tensors 8] [--strategies FedAvg,FedAdam,FedMedian] [--repeats 3] [--dir DIR]
+        [--tensors 8] [--strategies FedAvg,FedAdam,FedMedian] [--repeats 3] [--warm] [--dir DIR]
 
 - bare: all inputs read once and one model written, from and to the same disk, in blocks of 4 MiB: the floor.
 - stitch: `stitch.learning.aggregate`, tensor by tensor, its check included.
@@ -10,7 +10,8 @@
   everything. Left out where the arrays would not fit into the memory.
 
 Every run is a fresh process. Before each the inputs are dropped from the page cache, so that the disk is
-read, and the written file is flushed. The table shows medians, ratios to bare and peak memory (VmHWM).
+read, and the written file is flushed. With --warm they stay there: what a disk without delay would give.
+The table shows medians, ratios to bare and peak memory (VmHWM).
 Linux only.
 """
 
@@ -136,15 +137,36 @@ def forget(root: Path) -> None:
             os.posix_fadvise(source.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def measure(side: str, root: Path, strategy: str) -> dict[str, float]:
+def measure(side: str, root: Path, strategy: str, *, warm: bool) -> dict[str, float]:
     for name in ("new.npz", "state.npz"):
         with contextlib.suppress(FileNotFoundError):
             (root / name).unlink()
-    forget(root)
+    if not warm:
+        forget(root)
     command = [sys.executable, __file__, "--child", side, strategy, str(root)]
     ran = subprocess.run(command, capture_output=True, check=True, text=True)
     measured: dict[str, float] = json.loads(ran.stdout)
     return measured
+
+
+def check_mean(root: Path) -> None:
+    """That what FedAvg wrote is the mean by samples of what `make_inputs` made.
+
+    Raises:
+        SystemExit: it is not.
+    """
+    import numpy as np
+
+    models = sorted(root.glob("sites/*/pass_001/model.npz"))
+    samples = [100 + place for place in range(len(models))]
+    beyond = sum(place * weight for place, weight in enumerate(samples)) / sum(samples)
+    with (
+        np.load(models[0], allow_pickle=False) as first,
+        np.load(root / "new.npz", allow_pickle=False) as made,
+    ):
+        for mine, theirs in zip(first.files, made.files, strict=True):
+            if not np.allclose(made[theirs], first[mine] + beyond, rtol=0, atol=1e-4):
+                raise SystemExit(f"{theirs} is not the mean")
 
 
 def fits(sites: int, mb: int) -> bool:
@@ -167,7 +189,9 @@ def table(options: argparse.Namespace, root: Path) -> None:
             runs: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
             for _ in range(options.repeats):  # the sides take turns
                 for side in sides:
-                    runs[side].append(measure(side, folder, strategy))
+                    runs[side].append(measure(side, folder, strategy, warm=options.warm))
+                    if strategy == "FedAvg" and side != "bare":
+                        check_mean(folder)
             floor = statistics.median(run["seconds"] for run in runs["bare"])
             for side in sides:
                 seconds = statistics.median(run["seconds"] for run in runs[side])
@@ -200,6 +224,7 @@ def main() -> None:
     parser.add_argument("--tensors", type=int, default=8)
     parser.add_argument("--strategies", type=lambda text: text.split(","), default=["FedAvg"])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--warm", action="store_true")
     parser.add_argument("--without-flwr", action="store_true")
     parser.add_argument("--dir", type=Path, help="on the disk to be measured; needs sites x MB")
     options = parser.parse_args()

@@ -12,11 +12,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from stitch.errors import BadModel
+from stitch.learning.behind import WriteBehind
 from stitch.learning.in_memory import aggregate_arrays
 from stitch.learning.part import Floats, Part, state_name
 from stitch.learning.specs import Array, Spec
@@ -135,9 +137,12 @@ class Elementwise(Strategy):
         with ExitStack() as stack:
             writer = stack.enter_context(round_.writer())
             outer = stack.enter_context(round_.outer_writer(state)) if self.slots else None
+            behind = stack.enter_context(WriteBehind())  # last: it ends before the files are closed
             for name, spec in specs.items():
                 with writer.tensor(name, spec) as append:
-                    kept = self._walk(round_, name, spec=spec, append=append, steps=name in stepped)
+                    write = partial(behind.write, append)
+                    kept = self._walk(round_, name, spec=spec, write=write, steps=name in stepped)
+                    behind.settle()
                 if outer is not None and name in stepped:
                     for slot in self.slots:
                         outer.write(state_name(slot, name), kept[slot].reshape(spec.shape))
@@ -169,7 +174,7 @@ class Elementwise(Strategy):
             return values.astype(spec.dtype)
 
     def _walk(
-        self, round_: Round, name: str, *, spec: Spec, append: Callable[[Array], None], steps: bool
+        self, round_: Round, name: str, *, spec: Spec, write: Callable[[Array], None], steps: bool
     ) -> dict[str, Array]:
         """Write one tensor range by range; the state of it, whole."""
         slots = self.slots if steps else ()
@@ -180,7 +185,7 @@ class Elementwise(Strategy):
             made, state = self._computed(part, spec=spec, steps=steps)
             if spec.floating and (at := _first_wrong([made, *state.values()])) is not None:
                 raise self._blame(part, at, spec=spec, steps=steps)
-            append(made)
+            write(made)
             for slot, values in state.items():
                 kept[slot][start:stop] = values
         return kept

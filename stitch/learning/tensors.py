@@ -203,8 +203,10 @@ class ModelWriter:
         if error is None:
             self.close()
             return
-        self._sink.close()
-        self._path.unlink(missing_ok=True)
+        try:
+            self._sink.close()
+        finally:
+            self._path.unlink(missing_ok=True)
 
 
 class _Append:
