@@ -7,37 +7,14 @@ import hashlib
 from stitch.config.policy import Policy
 from stitch.layout import PassRef
 from stitch.testing.federation import Federation
-from stitch.wire import Input
-from tests.property.elastic_laws import (
-    events_agree_with_seals,
-    globals_are_contiguous_and_chained,
-    hooks_saw_what_is_sealed,
-    site_passes_continue_the_chain,
-    verdicts_agree_with_seals,
-)
-from tests.property.laws import (
-    everybody_holds_the_final_global,
-    nothing_private_left,
-    nothing_was_written_twice,
-    the_end_is_marked,
-    the_record_is_a_proof,
-)
+from tests.property.round_laws import check_rounds, record_of
 
 
 def check(federation: Federation) -> None:
     """All of them."""
-    nothing_was_written_twice(federation)
-    globals_are_contiguous_and_chained(federation)
-    site_passes_continue_the_chain(federation)
+    check_rounds(federation)
     every_pass_is_used_at_most_once_and_within_the_bound(federation)
     what_is_left_over_is_recorded_once_and_never_used(federation)
-    verdicts_agree_with_seals(federation)
-    hooks_saw_what_is_sealed(federation)
-    events_agree_with_seals(federation)
-    the_end_is_marked(federation)
-    everybody_holds_the_final_global(federation)
-    nothing_private_left(federation)
-    the_record_is_a_proof(federation)
     the_result_follows_from_the_records(federation)
 
 
@@ -46,7 +23,9 @@ def every_pass_is_used_at_most_once_and_within_the_bound(federation: Federation)
     policy = _policy(federation)
     used: dict[str, list[int]] = {}
     for number in range(1, federation.final_pass + 1):
-        inputs = _inputs(federation, number)
+        record = record_of(federation, number)
+        inputs = record.inputs
+        assert record.policy == "buffered"
         sites = [one.site for one in inputs]
         assert inputs
         assert sites == sorted(set(sites))
@@ -61,8 +40,8 @@ def every_pass_is_used_at_most_once_and_within_the_bound(federation: Federation)
 def what_is_left_over_is_recorded_once_and_never_used(federation: Federation) -> None:
     """Superseded and too stale passes."""
     numbers = range(1, federation.final_pass + 1)
-    used = {one.metrics_sha256 for number in numbers for one in _inputs(federation, number)}
-    told = [one for number in numbers for one in _late(federation, number)]
+    used = {one.metrics_sha256 for number in numbers for one in record_of(federation, number).inputs}
+    told = [one for number in numbers for one in record_of(federation, number).late]
     hashes = [one.metrics_sha256 for one in told]
     assert len(hashes) == len(set(hashes))
     assert not set(hashes) & used
@@ -76,7 +55,7 @@ def the_result_follows_from_the_records(federation: Federation) -> None:
     values, hooks = [0.0], federation.hooks
     for number in range(1, federation.final_pass + 1):
         moved = samples = 0.0
-        for one in _inputs(federation, number):
+        for one in record_of(federation, number).inputs:
             base = values[one.pass_id - 1]
             moved += one.n_samples * (one.weight or 0.0) * ((base + hooks.step(one.site)) - base)
             samples += one.n_samples
@@ -88,18 +67,3 @@ def _policy(federation: Federation) -> Policy:
     policy = federation.changes["policy"]
     assert isinstance(policy, Policy)
     return policy
-
-
-def _inputs(federation: Federation, number: int) -> tuple[Input, ...]:
-    seal = federation.seal(PassRef(number))
-    assert seal is not None
-    assert seal.round is not None
-    assert seal.round.policy == "buffered"
-    return seal.round.inputs
-
-
-def _late(federation: Federation, number: int) -> tuple[Input, ...]:
-    seal = federation.seal(PassRef(number))
-    assert seal is not None
-    assert seal.round is not None
-    return seal.round.late

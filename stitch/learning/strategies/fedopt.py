@@ -31,15 +31,19 @@ class FedOpt(Elementwise):
         beta_1: of the first moment, in [0, 1).
         tau: how little adaptivity: the larger, the more alike the steps of all elements.
         weighted: p_i by samples; else 1 / K.
+        beta_2: of the second moment, in [0, 1), where the subclass has one.
     """
 
     slots = ("m", "v")
 
-    def __init__(self, *, server_lr: float, beta_1: float, tau: float, weighted: bool) -> None:
+    def __init__(
+        self, *, server_lr: float, beta_1: float, tau: float, weighted: bool, beta_2: float = 0.0
+    ) -> None:
         self._lr = within("server_lr", server_lr, low=POSITIVE, high=MOST)
         self._beta_1 = within("beta_1", beta_1, low=0.0, high=1.0, open_high=True)
         self._tau = within("tau", tau, low=POSITIVE, high=MOST)
         self._weighted = weighted
+        self._beta_2 = within("beta_2", beta_2, low=0.0, high=1.0, open_high=True)
 
     @abstractmethod
     def second_moment(self, before: Floats, squared: Floats) -> Floats:

@@ -6,7 +6,6 @@ import numpy as np
 
 from stitch.learning.part import Floats
 from stitch.learning.strategies.fedopt import FedOpt
-from stitch.learning.strategies.settings import within
 
 
 class FedYogi(FedOpt):
@@ -15,8 +14,7 @@ class FedYogi(FedOpt):
         v_t = v_{t-1} - (1 - beta_2) D_t^2 sign(v_{t-1} - D_t^2)
 
     Args:
-        server_lr, beta_1, tau, weighted: see `FedOpt`.
-        beta_2: of the second moment, in [0, 1).
+        server_lr, beta_1, beta_2, tau, weighted: see `FedOpt`.
     """
 
     def __init__(
@@ -28,8 +26,7 @@ class FedYogi(FedOpt):
         tau: float = 1e-3,
         weighted: bool = True,
     ) -> None:
-        super().__init__(server_lr=server_lr, beta_1=beta_1, tau=tau, weighted=weighted)
-        self._beta_2 = within("beta_2", beta_2, low=0.0, high=1.0, open_high=True)
+        super().__init__(server_lr=server_lr, beta_1=beta_1, beta_2=beta_2, tau=tau, weighted=weighted)
 
     def second_moment(self, before: Floats, squared: Floats) -> Floats:
         """See the class."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.config.policy import Policy
 from stitch.config.weighting import Weighting
 from stitch.layout import PassRef
@@ -57,11 +55,6 @@ def until(federation: Federation, number: int) -> None:
 
 def input_of(federation: Federation, number: int, site: str) -> Input | None:
     return next((one for one in record_of(federation, number).inputs if one.site == site), None)
-
-
-def prove(federation: Federation) -> None:
-    """`verify` holds the record to all that this page says."""
-    assert Verification(Transcript(federation.lanes())).run().complete
 
 
 def pass_time_of(federation: Federation, *who: Process) -> None:

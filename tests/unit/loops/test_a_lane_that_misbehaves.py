@@ -22,15 +22,13 @@ from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from stitch.wire import Seal
 from tests.unit.loops.actors import Actors
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import COLLECT_S, elastic, inputs, pass_time, record_of, start
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = elastic(Federation(tmp_path, num_passes=3))
-    yield federation
-    for process in federation.alive():
-        process.kill()
+def federation(begin: Begin) -> Federation:
+    return elastic(begin(num_passes=3))
 
 
 def test_a_late_seal_that_says_nonsense_of_its_base_ends_no_round(federation: Federation) -> None:

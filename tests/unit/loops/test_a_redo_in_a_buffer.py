@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from stitch.client.operator import ask_redo
 from stitch.layout import PassRef
 from stitch.testing.federation import Federation
-from tests.unit.loops.buffered import (
-    SLOW,
-    WhileTraining,
-    input_of,
-    pass_time_of,
-    policy,
-    prove,
-    until,
-)
+from tests.unit.loops.buffered import SLOW, WhileTraining, input_of, pass_time_of, policy, until
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import inputs, record_of, settle, start
+from tests.unit.loops.proof import prove
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = Federation(tmp_path, num_passes=6)
+def federation(begin: Begin) -> Federation:
+    federation = begin(num_passes=6)
     federation.changes["policy"] = policy()
-    yield federation
-    for process in federation.alive():
-        process.kill()
+    return federation
 
 
 def test_a_redo_is_asked_of_the_round_under_way_and_what_came_before_it_is_not_used(
@@ -49,7 +38,7 @@ def test_a_redo_is_asked_of_the_round_under_way_and_what_came_before_it_is_not_u
     assert used.model_sha256 != first.model_sha256
     late = [(one.site, one.pass_id, one.model_sha256) for one in record_of(federation, 1).late]
     assert late == [("nu", 1, first.model_sha256)]
-    prove(federation)
+    assert prove(federation).complete
 
 
 def test_a_redo_that_its_round_did_not_wait_for_still_rules_the_old_pass_out(
@@ -66,7 +55,7 @@ def test_a_redo_that_its_round_did_not_wait_for_still_rules_the_old_pass_out(
     assert inputs(record_of(federation, 2)) == ["rush"], "stale by 1, and still not what was asked for"
     start(federation, SLOW, "nu")
     federation.run()
-    prove(federation)
+    assert prove(federation).complete
 
 
 def test_a_redone_pass_that_counts_in_a_later_round_is_proven_too(federation: Federation) -> None:
@@ -86,4 +75,4 @@ def test_a_redone_pass_that_counts_in_a_later_round_is_proven_too(federation: Fe
     redone = federation.seal(PassRef(1, SLOW, 1))
     assert redone is not None
     assert used.model_sha256 == redone.model_sha256
-    prove(federation)
+    assert prove(federation).complete

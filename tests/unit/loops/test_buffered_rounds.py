@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,26 +13,17 @@ from stitch.layout import PassRef
 from stitch.rounds import Turn
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
-from tests.unit.loops.buffered import (
-    SLOW,
-    WINDOW_S,
-    WhileTraining,
-    input_of,
-    pass_time_of,
-    policy,
-    prove,
-    until,
-)
+from tests.unit.loops.buffered import SLOW, WINDOW_S, WhileTraining, input_of, pass_time_of, policy, until
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import inputs, pass_time, published, record_of, start
+from tests.unit.loops.proof import prove
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = Federation(tmp_path, num_passes=6)
+def federation(begin: Begin) -> Federation:
+    federation = begin(num_passes=6)
     federation.changes["policy"] = policy()
-    yield federation
-    for process in federation.alive():
-        process.kill()
+    return federation
 
 
 def test_it_closes_over_two_of_three_and_the_slow_sites_pass_counts_later_with_its_weight(
@@ -52,7 +41,7 @@ def test_it_closes_over_two_of_three_and_the_slow_sites_pass_counts_later_with_i
     fresh = input_of(federation, 3, "nu")
     assert fresh is not None
     assert (fresh.staleness, fresh.weight) == (0, 1.0)
-    prove(federation)
+    assert prove(federation).complete
 
 
 def test_the_model_moves_by_each_delta_from_its_own_base(federation: Federation) -> None:
@@ -84,7 +73,7 @@ def test_a_pass_that_is_too_stale_is_excluded_by_name_and_recorded_and_its_site_
     used = [one.pass_id for number in range(1, 7) if (one := input_of(federation, number, SLOW))]
     assert used
     assert min(used) >= 4
-    prove(federation)
+    assert prove(federation).complete
 
 
 def test_of_two_unused_passes_the_newer_supersedes_the_older_which_is_recorded(
@@ -111,7 +100,7 @@ def test_of_two_unused_passes_the_newer_supersedes_the_older_which_is_recorded(
     assert used is not None
     assert used.pass_id == 2
     assert [(one.site, one.pass_id) for one in record_of(federation, 2).late] == [(SLOW, 1)]
-    prove(federation)
+    assert prove(federation).complete
 
 
 def test_below_the_buffer_a_round_closes_when_the_window_ends(federation: Federation) -> None:
@@ -228,7 +217,7 @@ def test_a_paused_sites_pass_is_not_used_until_it_is_resumed_and_a_newcomer_join
     federation.run()
     named = {one.site for number in range(2, 7) for one in record_of(federation, number).inputs}
     assert named == {"rush", "nu", SLOW}
-    prove(federation)
+    assert prove(federation).complete
 
 
 def test_a_mirror_that_is_lost_costs_no_second_use_of_a_pass(federation: Federation) -> None:
@@ -244,7 +233,7 @@ def test_a_mirror_that_is_lost_costs_no_second_use_of_a_pass(federation: Federat
     federation.run()
     used = [one.pass_id for number in range(1, 7) if (one := input_of(federation, number, SLOW))]
     assert len(set(used)) == len(used)
-    prove(federation)
+    assert prove(federation).complete
 
 
 def test_the_verbs_of_whole_rounds_are_refused(federation: Federation) -> None:

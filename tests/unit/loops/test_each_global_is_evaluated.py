@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from stitch.sync.status import Status
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from stitch.wire import EventDoc
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import settle
 
 SITES = ("rush", "nu")
@@ -24,20 +24,15 @@ Make = Callable[..., Federation]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    """A federation of two sites that evaluate; its processes end with the test."""
-    made: list[Federation] = []
+def make(begin: Begin) -> Make:
+    """A federation of two sites that evaluate."""
 
     def build(**given: Any) -> Federation:
-        federation = Federation(tmp_path, sites=SITES, **given)
+        federation = begin(sites=SITES, **given)
         federation.scores = True
-        made.append(federation)
         return federation
 
-    yield build
-    for federation in made:
-        for process in federation.alive():
-            process.kill()
+    return build
 
 
 def started(federation: Federation) -> Federation:

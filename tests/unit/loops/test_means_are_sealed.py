@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from stitch import layout
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.config.evaluation import Evaluation
 from stitch.errors import DigestMismatch, ProtocolError
 from stitch.layout import Event, PassRef
@@ -19,19 +16,19 @@ from stitch.testing.faulty import Call, Fault
 from stitch.testing.federation import RUN_ID, Federation
 from stitch.testing.processes import Process
 from stitch.wire import EventDoc, sha256
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import record_of
+from tests.unit.loops.proof import alter, prove
 
 SITES = ("rush", "nu")
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
+def federation(begin: Begin) -> Federation:
     """Two sites, which score each global by its value less 1 and less 2, on 50 and on 100 samples."""
-    federation = Federation(tmp_path, sites=SITES, num_passes=2)
+    federation = begin(sites=SITES, num_passes=2)
     federation.scores = True
-    yield federation
-    for process in federation.alive():
-        process.kill()
+    return federation
 
 
 def run(federation: Federation) -> Federation:
@@ -43,19 +40,6 @@ def run(federation: Federation) -> Federation:
 
 def of(site: str, number: int) -> str:
     return layout.event(site, number, name=Event.EVALUATED)
-
-
-def alter(federation: Federation, path: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Somebody who can write the store changes a document."""
-    raw = json.loads(federation.read(path) or b"")
-    change(raw)
-    held = federation.folder / "altered.json"
-    held.write_text(json.dumps(raw), encoding="utf-8")
-    federation.record.inner.push(held, f"{RUN_ID}/{path}", mode="replace")
-
-
-def prove(federation: Federation) -> None:
-    Verification(Transcript(federation.lanes())).run()
 
 
 def test_the_seal_of_a_global_carries_the_means_of_its_inputs(federation: Federation) -> None:

@@ -17,17 +17,15 @@ from stitch.store.memory import MemoryStore
 from stitch.testing.clocks import FakeClock
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import COLLECT_S, OPEN_S, TWO_OF_THREE, elastic, verdict_of
 
 EVERY_S = 120.0
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = elastic(Federation(tmp_path, num_passes=1))
-    yield federation
-    for process in federation.alive():
-        process.kill()
+def federation(begin: Begin) -> Federation:
+    return elastic(begin(num_passes=1))
 
 
 def turns(federation: Federation, seconds: float) -> list[Process]:

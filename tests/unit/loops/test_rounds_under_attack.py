@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from stitch.loops.aborting import BELOW_QUORUM
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from tests.unit.loops.actors import Actors
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import (
     COLLECT_S,
     OPEN_S,
@@ -35,11 +35,8 @@ from tests.unit.loops.elastic import (
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = elastic(Federation(tmp_path, num_passes=3))
-    yield federation
-    for process in federation.alive():
-        process.kill()
+def federation(begin: Begin) -> Federation:
+    return elastic(begin(num_passes=3))
 
 
 # -- a second process beside the running lead ------------------------------------------------------

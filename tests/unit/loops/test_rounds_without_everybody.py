@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from stitch.testing.faulty import Call, Fault
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from stitch.wire import Orchestration
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import (
     COLLECT_S,
     OPEN_S,
@@ -31,11 +31,8 @@ from tests.unit.loops.elastic import (
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = elastic(Federation(tmp_path, num_passes=2))
-    yield federation
-    for process in federation.alive():
-        process.kill()
+def federation(begin: Begin) -> Federation:
+    return elastic(begin(num_passes=2))
 
 
 def test_a_round_closes_over_a_quorum_at_the_deadline_and_not_before(federation: Federation) -> None:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from stitch import layout
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.config.evaluation import Evaluation
 from stitch.errors import ProtocolError
 from stitch.layout import PassRef
 from stitch.testing.clocks import FakeClock
-from stitch.testing.federation import RUN_ID, Federation
+from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from stitch.views.observe import Observer
 from stitch.views.status import BestPass, RunStatus, Source
 from stitch.wire import Done, sha256
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import published, record_of
+from tests.unit.loops.proof import alter, prove
 
 SITES = ("rush", "nu")
 GROWS = Evaluation(best_metric="score", mode="min", patience=2, by="evaluation")
@@ -32,19 +29,13 @@ Make = Callable[..., Federation]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    made: list[Federation] = []
-
+def make(begin: Begin) -> Make:
     def build(evaluation: Evaluation, *, scores: bool = True, num_passes: int = 5) -> Federation:
-        federation = Federation(tmp_path, sites=SITES, num_passes=num_passes)
+        federation = begin(sites=SITES, num_passes=num_passes)
         federation.scores, federation.changes["evaluation"] = scores, evaluation
-        made.append(federation)
         return federation
 
-    yield build
-    for federation in made:
-        for process in federation.alive():
-            process.kill()
+    return build
 
 
 def run(federation: Federation) -> Federation:
@@ -58,10 +49,6 @@ def run(federation: Federation) -> Federation:
 def done(federation: Federation) -> tuple[int | None, str]:
     marker = Done.parse(federation.read(layout.done()) or b"", source="DONE")
     return marker.final_pass, marker.reason
-
-
-def prove(federation: Federation) -> None:
-    Verification(Transcript(federation.lanes())).run()
 
 
 def observe(federation: Federation) -> RunStatus:
@@ -159,14 +146,6 @@ def test_a_lead_that_is_started_again_decides_alike(make: Make, wiped: bool) -> 
     federation.run()
     assert done(federation) == (3, "early_stopped")
     prove(federation)
-
-
-def alter(federation: Federation, path: str, change: Callable[[dict[str, Any]], None]) -> None:
-    raw = json.loads(federation.read(path) or b"")
-    change(raw)
-    held = federation.folder / "altered.json"
-    held.write_text(json.dumps(raw), encoding="utf-8")
-    federation.record.inner.push(held, f"{RUN_ID}/{path}", mode="replace")
 
 
 def test_verify_notices_a_run_that_goes_on_without_patience(make: Make) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from stitch import layout
@@ -17,17 +14,16 @@ from stitch.testing.processes import Process
 from stitch.views.observe import Observer
 from stitch.views.status import Source
 from stitch.wire import EventDoc
+from tests.unit.loops.conftest import Begin
 
 SITES = ("rush", "nu")
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = Federation(tmp_path, sites=SITES, num_passes=2)
+def federation(begin: Begin) -> Federation:
+    federation = begin(sites=SITES, num_passes=2)
     federation.central = True
-    yield federation
-    for process in federation.alive():
-        process.kill()
+    return federation
 
 
 def run(federation: Federation) -> None:

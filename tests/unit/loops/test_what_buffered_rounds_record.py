@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +12,7 @@ from stitch.layout import PassRef
 from stitch.rounds import round_seed
 from stitch.testing.federation import RUN_ID, Federation
 from stitch.testing.processes import Process
+from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import TWO_OF_THREE, record_of, start
 
 WINDOW_S = 600.0
@@ -20,12 +20,10 @@ SLOW = "uchicago"
 
 
 @pytest.fixture
-def federation(tmp_path: Path) -> Iterator[Federation]:
-    federation = Federation(tmp_path, num_passes=4)
+def federation(begin: Begin) -> Federation:
+    federation = begin(num_passes=4)
     federation.changes["policy"] = Policy("buffered", buffer_size=3, window_seconds=WINDOW_S, max_staleness=2)
-    yield federation
-    for process in federation.alive():
-        process.kill()
+    return federation
 
 
 def window_ends(federation: Federation, lead: Process) -> None:
