@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
+import platform
+import re
 import secrets
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +24,7 @@ _PAUSE_S = 0.05
 _FULL_BYTES = 64 * 1024
 _FREE = "Free space, then run the same command again."
 _HELD_OPEN = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY)
+_LEFT_BEHIND_S = 3600
 
 
 def file_sha256(file: Path) -> str:
@@ -80,6 +85,54 @@ def sync_file(file: Path) -> None:
     """Make a file's bytes durable."""
     with file.open("rb+") as handle:
         os.fsync(handle.fileno())
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder in the machine's temporary folder that this account alone can open, removed at the end.
+
+    A process that is killed leaves its own behind, with whatever models it was looking at: the next one
+    of this account removes it.
+
+    Raises:
+        DiskError: the temporary folder is full, gone or read-only.
+    """
+    try:
+        place = Path(tempfile.gettempdir())
+        folder = Path(tempfile.mkdtemp(prefix=f"{_scratch_name()}{os.getpid()}-", dir=place))
+    except OSError as error:
+        raise disk_error(Path(error.filename or "TMPDIR"), error) from error
+    try:
+        _sweep(place)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _scratch_name() -> str:
+    """What the folders of this machine begin with: process numbers of others mean nothing here."""
+    host = re.sub(r"[^a-z0-9]+", "-", platform.node().lower())[:32]
+    return f"stitch-{host}-"
+
+
+@functools.cache
+def _sweep(place: Path) -> None:
+    """Once a process: remove what dead processes left there and nobody touched for an hour."""
+    name = re.compile(rf"{re.escape(_scratch_name())}(\d{{1,9}})-\w+")
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        now = place.stat().st_mtime  # somebody made a folder in it just now
+        for entry in entries:
+            found = name.fullmatch(entry.name)
+            if found is None or not entry.is_dir(follow_symlinks=False):
+                continue
+            if now - entry.stat().st_mtime > _LEFT_BEHIND_S and not _lives(int(found[1])):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    import psutil  # noqa: PLC0415  rarely needed, and not light
+
+    return psutil.pid_exists(pid)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from stitch.cli.checks import Check, broken, fail, ok
 from stitch.config.bridge import LOOK
 from stitch.config.settings import Settings
 from stitch.errors import ConfigError, HookError, StitchError
+from stitch.files import scratch
 from stitch.hooks.call import HookCall
 from stitch.hooks.runner import HookRunner, check_files
 
@@ -27,7 +27,7 @@ def classes(settings: Settings) -> Iterator[Check]:
 
 
 def _looked_at(settings: Settings, name: str, spec: str, *, given: Mapping[str, object]) -> Check:
-    with tempfile.TemporaryDirectory(prefix="clif-stitch-") as folder:
+    with scratch() as folder:
         call = HookCall(
             hook="evaluate",
             spec=LOOK,
@@ -35,8 +35,8 @@ def _looked_at(settings: Settings, name: str, spec: str, *, given: Mapping[str, 
             required={},
             optional=given,
             out_path=None,
-            work_dir=Path(folder),
-            log_path=Path(folder) / "look.log",
+            work_dir=folder,
+            log_path=folder / "look.log",
             timeout_s=_SECONDS,
         )
         try:

@@ -110,8 +110,12 @@ class BudgetJournal:
         """
         return [release for _, release in self._lines()]
 
-    def require_complete(self, published: Iterable[str]) -> None:
+    def require_complete(self, published: Iterable[str], *, uploaded: Iterable[str] = ()) -> None:
         """The journals beside this one must know each of these releases, by the hash of its model.
+
+        Args:
+            published: the hashes.
+            uploaded: beginnings of hashes, as stored models have them in their names.
 
         Raises:
             PrivacyError: it was deleted, put back from an old copy, or left on another machine.
@@ -121,6 +125,7 @@ class BudgetJournal:
             journal = BudgetJournal(self.file.parent, dataset=file.stem)
             known |= {release.release_sha256 for release in journal.releases()}
         lost = {*published} - known
+        lost |= {name for name in uploaded if not any(one.startswith(name) for one in known)}
         if lost:
             what = "is missing" if not self.file.exists() else f"lacks {len(lost)} of this site's releases"
             raise PrivacyError(f"the privacy journal {self.file.name} {what}", hint=_RESTORE)

@@ -8,7 +8,7 @@ from stitch import layout
 from stitch.client.actor import Actor
 from stitch.client.budget import Release, budget_of, journal_of, noise_of, plan_left
 from stitch.errors import BadDocument, ProtocolError
-from stitch.layout import Event, PassRef
+from stitch.layout import Event, PassRef, What
 from stitch.mirror import Mirror, Sealed
 from stitch.rounds.transforms import is_private
 from stitch.wire import Seal
@@ -29,7 +29,9 @@ def require_budget(actor: Actor) -> None:
 
 
 def require_journal(actor: Actor, published: Iterable[PassRef]) -> None:
-    """At a start: the journal knows what the store already holds of this site.
+    """At a start: the journal knows what the store already holds of this site, sealed or not.
+
+    A model is released once it is up: whoever died before its seal has told it all the same.
 
     Args:
         actor: the site's.
@@ -40,13 +42,19 @@ def require_journal(actor: Actor, published: Iterable[PassRef]) -> None:
     """
     if actor.settings.privacy.mode is None:
         return
-    there = list(_published_here(actor))
+    there, sealed = list(_published_here(actor)), set[str]()
     for ref in sorted(published, key=lambda one: (one.number, one.attempt)):
         stored = actor.passes.read_seal(ref)
+        if stored is not None:
+            sealed.add(stored.doc.model_sha256)
         if stored is not None and is_private(stored.doc.transforms):
             there.append(stored.doc.model_sha256)
+    keys = (layout.parse(entry.key) for entry in actor.lanes.list(f"{actor.lane}/pass_"))
+    models = {key.digest for key in keys if key is not None and key.what is What.MODEL}
+    # One that a seal names is judged by that: a pass without noise is no release.
+    uploaded = models - {digest[: layout.DIGEST_CHARS] for digest in sealed}
     journal = journal_of(actor.settings)
-    journal.require_complete(there)
+    journal.require_complete(there, uploaded=uploaded)
     possible, wanted = plan_left(actor.settings, journal.releases())
     if possible < wanted:
         text = f"the privacy budget holds {possible} of the {wanted} passes that are left"

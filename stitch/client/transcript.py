@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from stitch import layout
@@ -20,6 +18,7 @@ from stitch.errors import (
     Stopped,
     StoreMissing,
 )
+from stitch.files import scratch
 from stitch.layout import GLOBAL, Event, Key, PassRef, What
 from stitch.rounds.chain import Chain
 from stitch.rounds.exhibits import Attempts, Exhibit
@@ -313,9 +312,9 @@ class Transcript:
             if max(done, total) > size:
                 raise differs
 
-        with tempfile.TemporaryDirectory(prefix="stitch-") as folder:
+        with scratch() as folder:
             try:
-                entry = self.lanes.pull(path, Path(folder) / "file", progress=bound)
+                entry = self.lanes.pull(path, folder / "file", progress=bound)
             except StoreMissing:
                 raise
             except NotFound:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from stitch.client.releasing import transform_inputs
 from stitch.config import Settings, config_facts, config_sha256, differences
 from stitch.config.hooks import HookSpec
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError, Stopped
-from stitch.files import disk, file_sha256
+from stitch.files import disk, file_sha256, scratch
 from stitch.hooks.call import HookResult
 from stitch.layout import PassRef
 from stitch.mirror import Mirror, Sealed
@@ -113,8 +112,8 @@ class Workbench:
             ProtocolError: an input or the base is not whole, or not the one of the recipe.
         """
         ref = PassRef(recipe.number)
-        with tempfile.TemporaryDirectory(prefix="stitch-", ignore_cleanup_errors=True) as folder:
-            mirror = Mirror(Path(folder))
+        with scratch() as folder:
+            mirror = Mirror(folder)
             setup = Setup(lanes=self._lanes, mirror=mirror, stop=self._stop, runner=self._runner)
             client = Client(self._settings, setup)
             base = self._pull(client, *recipe.base)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 import time
 import uuid
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stitch.errors import ConfigError, HookFailed
-from stitch.files import disk, require_room
+from stitch.files import disk, require_room, scratch
 from stitch.hooks import survivors
 from stitch.hooks.call import HookCall, HookName, HookResult, HookSpec, HookStopped
 from stitch.hooks.environment import child_environment, command_variables
@@ -268,7 +267,7 @@ def check_spec(root: Path, spec: HookSpec, *, hook: HookName | None = None, time
     check_files(root, spec)
     if isinstance(parse_spec(root, spec), CommandHook):
         return
-    with tempfile.TemporaryDirectory(prefix="clif-stitch-") as folder:
+    with scratch() as folder:
         call = HookCall(
             hook=hook or "train",
             spec=spec,
@@ -276,8 +275,8 @@ def check_spec(root: Path, spec: HookSpec, *, hook: HookName | None = None, time
             required=dict.fromkeys(REQUIRED[hook]) if hook else {},
             optional=dict.fromkeys((*OPTIONAL, *(ALSO.get(hook, ()) if hook else ()))),
             out_path=None,
-            work_dir=Path(folder),
-            log_path=Path(folder) / "check.log",
+            work_dir=folder,
+            log_path=folder / "check.log",
             timeout_s=timeout_s,
         )
         HookRunner(grace_s=1.0).check(call)

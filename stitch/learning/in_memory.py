@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
+from stitch.files import scratch
 from stitch.learning.specs import Array
 from stitch.learning.strategy import FitResult, NDArrays, Round, Strategy
 from stitch.learning.tensors import read_model, write_model
@@ -29,8 +28,7 @@ def aggregate_arrays(
     Returns:
         The new global's tensors, and the strategy's state; None if it has none.
     """
-    with tempfile.TemporaryDirectory(prefix="stitch-", ignore_cleanup_errors=True) as scratch:
-        folder = Path(scratch)
+    with scratch() as folder:
         before, after = folder / "global.npz", folder / "new.npz"
         old, new = folder / "state.npz", folder / "new_state.npz"
         write_model(before, _named(global_params))

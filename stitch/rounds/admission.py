@@ -19,6 +19,8 @@ from stitch.wire import Seal
 MOST_ATTEMPTS = 9999
 """No site trains one pass more often; a larger number names no event that could be looked at."""
 
+MOST_SAMPLES = 2**53
+"""No site has more rows, as the check of what hooks return knows: larger counts could sum up to no count."""
 
 NO_SAMPLES = "zero samples"
 """Why a pass that is fit has no part in a mean."""
@@ -31,6 +33,7 @@ class Code(StrEnum):
     SETTINGS = "settings"
     SIZE = "size"
     METRICS = "metrics"
+    SAMPLES = "samples"
     ZERO_SAMPLES = "zero_samples"
     BASE = "base"
     ROUND_SEED = "round_seed"
@@ -147,6 +150,8 @@ def _envelope(seal: Seal, terms: Terms, ref: PassRef) -> Reason | None:
         return Reason(Code.SETTINGS, "it was made with other settings, or another hook contract")
     if not 0 < seal.model_bytes <= terms.max_bytes:
         return Reason(Code.SIZE, f"its model has {seal.model_bytes} bytes, allowed are {terms.max_bytes}")
+    if seal.n_samples > MOST_SAMPLES:
+        return Reason(Code.SAMPLES, f"its n_samples is no count of rows: {seal.n_samples}")
     if seal.attachments:  # nobody fetches them, and whoever proves the run could look for them in vain
         return Reason(Code.PLACE, "it lists files beside its model")
     if not all(math.isfinite(value) for value in seal.metrics.values()):

@@ -7,8 +7,8 @@ the lane is *unknown*, not empty (law 7).
 
 from __future__ import annotations
 
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.errors import BadDocument, EgressRefused, NotFound, StoreDenied, StoreMissing
-from stitch.files import disk, retried
+from stitch.files import disk, retried, scratch
 from stitch.store.base import Entry, Mode, Progress, Store, Traits
 
 
@@ -112,8 +112,8 @@ class Lanes:
             BadDocument: it is larger than `limit` bytes; it is not fetched then.
         """
         store, key = self.store_of(path), self._key(path)
-        with tempfile.TemporaryDirectory(prefix="stitch-") as folder:
-            to = Path(folder) / "document"
+        with scratch() as folder:
+            to = folder / "document"
             guard = _Limit(path, limit)
             try:
                 entry = store.pull(key, to, unless=unless, progress=guard)
@@ -125,13 +125,15 @@ class Lanes:
                 return self._relative(entry), b""
             if entry.size > limit:
                 raise BadDocument(f"{path}: {entry.size} bytes, more than a document may have ({limit})")
-            return self._relative(entry), to.read_bytes()
+            with disk(to):
+                return self._relative(entry), to.read_bytes()
 
     def write(self, path: str, data: bytes, *, mode: Mode) -> Entry:
         """Push a small document from memory."""
-        with tempfile.TemporaryDirectory(prefix="stitch-") as folder:
-            src = Path(folder) / "document"
-            src.write_bytes(data)
+        with scratch() as folder:
+            src = folder / "document"
+            with disk(src):
+                src.write_bytes(data)
             return self.push(src, path, mode=mode)
 
     def _keep_copy(self, src: Path, path: str) -> None:
@@ -141,9 +143,13 @@ class Lanes:
         copy = self.outbox / self.run_id / layout.mirror_path(path)
         with disk(copy):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            whole = copy.with_name(f".{copy.name}.tmp")
-            shutil.copyfile(src, whole)
-            retried(lambda: whole.replace(copy))
+            # A person's command may publish the same key beside the process that runs.
+            whole = copy.with_name(f".{copy.name}.{secrets.token_hex(4)}.tmp")
+            try:
+                shutil.copyfile(src, whole)
+                retried(lambda: whole.replace(copy))
+            finally:
+                whole.unlink(missing_ok=True)
 
     def _key(self, path: str) -> str:
         return f"{self.run_id}/{path}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import TypeVar
 import tenacity
 
 from stitch.errors import AlreadyExists, NotFound, OutcomeUnknown, StoreUnavailable
+from stitch.files import scratch
 from stitch.store.base import Entry, Match, Mode, Progress, Store, Traits
 from stitch.store.disk import sha256_file
 
@@ -188,9 +188,9 @@ class RetryingStore:
         if present is None or present.size != src.stat().st_size:
             return None
         if present.digest is None:
-            with tempfile.TemporaryDirectory(prefix="stitch-") as scratch:
+            with scratch() as folder:
                 try:
-                    present = self._store.pull(key, Path(scratch) / "read-back")
+                    present = self._store.pull(key, folder / "read-back")
                 except NotFound:
                     return None
         return present if present.digest == sha256_file(src) else None

@@ -21,6 +21,7 @@ from stitch.testing.faulty import Call, Fault
 from stitch.testing.federation import Federation
 from stitch.testing.processes import Process
 from stitch.wire import Seal
+from stitch.wire.seal import MAX_COUNT
 from tests.unit.loops.actors import Actors
 from tests.unit.loops.conftest import Begin
 from tests.unit.loops.elastic import COLLECT_S, elastic, inputs, pass_time, record_of, start
@@ -85,6 +86,23 @@ def test_no_site_can_swell_the_verdict_beyond_what_can_be_read(federation: Feder
     pass_time(federation, COLLECT_S + 120)
     assert inputs(record_of(federation, 1)) == ["nu", "rush"]
     assert len(record_of(federation, 1).excluded[0].reason) < 400
+
+
+def test_no_site_can_count_so_many_samples_that_no_global_can_be_sealed(federation: Federation) -> None:
+    """The sum of all counts is written down after the verdict, when nobody can be left out any more."""
+    start(federation, "rush", "nu")
+    honest = federation.seal(PassRef(1, "nu"))
+    assert honest is not None
+    forged = honest.model_copy(update={"lane": "sites/uchicago", "n_samples": MAX_COUNT})
+    federation.lanes().write(PassRef(1, "uchicago").seal, forged.dump(), mode="create")
+    model = federation.lanes().read(PassRef(1, "nu").model(honest.model_sha256, "bin"), limit=1000)
+    assert model is not None
+    path = PassRef(1, "uchicago").model(honest.model_sha256, "bin")
+    federation.lanes().write(path, model[1], mode="create")
+    pass_time(federation, COLLECT_S + 120)
+    assert inputs(record_of(federation, 1)) == ["nu", "rush"]
+    [left_out] = record_of(federation, 1).excluded
+    assert left_out.reason == f"its n_samples is no count of rows: {MAX_COUNT}"
 
 
 def test_a_store_that_goes_away_after_its_seal_was_seen_holds_up_no_quorum(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from stitch.hooks import check_spec
 from stitch.layout import PassRef
 from stitch.learning.tensors import read_model, write_model
 from stitch.rounds.accountant import Budget
+from stitch.store.memory import MemoryStore
+from stitch.testing.faulty import Crashed, FaultyStore, once
 from stitch.views.proof import Proof
 from tests.unit.loops.private import LOCAL, SHAPE, STEP, PrivateRun
 
@@ -158,6 +160,26 @@ def test_a_journal_that_knows_less_than_was_published_is_refused(
             again.step()
         assert it.value.exit_code == 37
         assert run.paths("sites/nu/pass_") == before
+
+
+def test_a_model_that_is_up_without_its_seal_was_told_as_well(tmp_path: Path, runs: list[PrivateRun]) -> None:
+    """The machine is lost between model and seal; another one, with a new journal, may not begin anew."""
+    died = once("crash_after", verb="push", containing="/sites/nu/pass_001/model")
+    run = made(runs, tmp_path, store=FaultyStore(MemoryStore(), died), num_passes=1)
+    with pytest.raises(Crashed):
+        run.finish(run.loops())
+    [told], [charged] = run.paths("sites/nu/pass_"), run.releases("nu")
+    assert charged.release_sha256[:12] in told
+    for folder in ("privacy", "stitch_store"):
+        (tmp_path / "nu" / folder).rename(tmp_path / folder)
+    [elsewhere] = run.loops("nu")
+    with pytest.raises(PrivacyError, match="is missing"):
+        elsewhere.step()
+    assert run.paths("sites/nu/pass_") == [told]
+    (tmp_path / "privacy").rename(tmp_path / "nu" / "privacy")
+    run.finish(run.loops())
+    assert len(run.releases("nu")) == 2, "trained anew, told anew, and charged"
+    assert len(run.paths("sites/nu/pass_001/model")) == 2
 
 
 def test_a_tensor_outside_the_groups_stops_the_pass_and_no_byte_leaves(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,25 @@ def test_a_key_that_it_names_is(lanes: Lanes, store: MeteredStore, tmp_path: Pat
     lanes.write("sites/nu/pass_001/metrics.json", b"{}", mode="create")
     assert store.meter.requests["push"] == 1
     assert (tmp_path / "outbox" / "trial" / "sites/nu/pass_001/metrics.json").read_bytes() == b"{}"
+
+
+def test_two_who_publish_one_key_at_once_both_get_their_copy(tmp_path: Path) -> None:
+    """`sites pause` in another window publishes what the lead's process publishes: neither may end of it."""
+    lanes = Lanes("trial", {"global": MemoryStore()}, {}, outbox=tmp_path / "outbox")
+    failed: list[BaseException] = []
+
+    def publish(word: bytes) -> None:
+        try:
+            for _ in range(300):
+                lanes.write("global/orchestration.json", word * 2000, mode="replace")
+        except BaseException as error:  # noqa: BLE001  told by the thread that joins
+            failed.append(error)
+
+    threads = [threading.Thread(target=publish, args=(word,)) for word in (b"a", b"b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    [copy] = (tmp_path / "outbox" / "trial" / "global").iterdir()
+    assert copy.read_bytes() in (b"a" * 2000, b"b" * 2000)
