@@ -66,7 +66,7 @@ def aggregate(  # noqa: PLR0913  what a hook is given, by keyword
             excluded |= _unfit(round_, strategy=strategy, max_norm=max_norm)
             round_.results = [one for one in round_.results if one.site not in excluded]
             if not round_.results:
-                raise RoundError(f"no pass can be counted: {_told(excluded) or 'there is none'}")
+                raise nothing_left(excluded)
             try:
                 metrics = strategy.aggregate(round_)
             except NotFinite as error:  # found on the way: begin again without this site
@@ -132,6 +132,20 @@ def _unfit(round_: Round, *, strategy: Strategy, max_norm: float | None) -> dict
     return found
 
 
+def nothing_left(excluded: Mapping[str, str]) -> RoundError:
+    """What is raised where nobody can be counted; the reasons of those left out by site."""
+    return RoundError(f"no pass can be counted: {_told(excluded) or 'there is none'}")
+
+
+def tell_excluded(excluded: Mapping[str, str]) -> dict[str, float]:
+    """Say in the hook's log who was left out and why; the metrics that say who."""
+    if not excluded:
+        return {}
+    sys.stderr.write(f"left out: {_told(excluded)}\n")
+    names = {f"excluded.{site}"[:64]: 1.0 for site in sorted(excluded)[:_MOST_METRICS]}
+    return {"excluded": float(len(excluded)), **names}
+
+
 def _told(excluded: Mapping[str, str]) -> str:
     return "; ".join(f"{site}: {reason}" for site, reason in sorted(excluded.items()))
 
@@ -140,9 +154,5 @@ def _answer(
     results: Sequence[FitResult], metrics: Mapping[str, float], excluded: Mapping[str, str]
 ) -> dict[str, float]:
     means = mean_metrics([(one.metrics, float(one.n_samples)) for one in results])
-    kept = dict(list(means.items())[:_MOST_METRICS]) | dict(metrics)
-    if excluded:
-        sys.stderr.write(f"left out: {_told(excluded)}\n")  # the hook's log
-        kept["excluded"] = len(excluded)
-        kept |= {f"excluded.{site}"[:64]: 1 for site in sorted(excluded)[:_MOST_METRICS]}
+    kept = dict(list(means.items())[:_MOST_METRICS]) | dict(metrics) | tell_excluded(excluded)
     return {**kept, "n_samples": sum(one.n_samples for one in results)}

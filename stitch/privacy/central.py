@@ -5,6 +5,10 @@
 d_i is what site i's model differs by from the global that it was trained from, n the number of sites in
 the round, which is public. Equal weights: with weights by `n_samples`, which are data, one site could
 move the sum by more than C. Every delta is clipped again, so that no site can break another's promise.
+
+A model that cannot be used is left out by name: its delta counts as zero, and n stays the number of passes
+that the verdict names. So whatever a site sends is a vector of at most C in the sum, and nothing else.
+With the number of those left over as n, one site's data would change what everybody's noise is divided by.
 """
 
 from __future__ import annotations
@@ -19,14 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stitch.errors import TransformDegenerate
+from stitch.errors import BadModel, TransformDegenerate
+from stitch.learning.aggregation import nothing_left, tell_excluded
+from stitch.learning.shapes import unfit_shape
 from stitch.learning.tensors import ModelReader, ModelWriter, open_model
 from stitch.privacy.noise import Noise
 from stitch.privacy.release import delta_norm, floating, parts, shrink
-
-_REDO = (
-    'Ask it for a new pass: clif-stitch sites redo SITE. admit = "stitch.learning.check:admit" leaves it out.'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,38 +59,57 @@ def aggregate(
         privacy: `clip`, `noise`, `frozen`.
 
     Raises:
-        TransformDegenerate: an input has other tensors than the global, or a value that is no number.
+        RoundError: no input can be used; no global was written.
+        BadModel: a global cannot be read, which is no site's fault.
     """
     with ExitStack() as stack:
         before = stack.enter_context(open_model(global_path))
         moving = floating(before, frozen=privacy["frozen"])
-        inputs = []
-        for folder in sorted(site_dir.glob("*/pass_*")):
-            model, base = _opened(folder, stack, bases_dir=bases_dir)
-            if not model.specs == base.specs == before.specs:
-                what = f"{folder.parent.name}'s model has other tensors than the global"
-                raise TransformDegenerate(what, hint=_REDO)
+        inputs, excluded = [], {}
+        folders = sorted(site_dir.glob("*/pass_*"))
+        for folder in folders:
+            seal = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+            [path] = folder.glob("model.*")
+            place = bases_dir / f"pass_{seal['base_pass']:03}" / path.name
+            base = stack.enter_context(open_model(place))  # outside of what follows: it is no site's fault
             try:
-                norm = delta_norm(model, base, names=moving)
-            except TransformDegenerate as error:
-                raise TransformDegenerate(f"{folder.parent.name}: {error}", hint=_REDO) from error
-            inputs.append(_Input(model, base, shrink(norm, clip=privacy["clip"])))
+                model = stack.enter_context(open_model(path))
+                scale = _scale(model, base, moving=moving, n_samples=seal["n_samples"], clip=privacy["clip"])
+                inputs.append(_Input(model, base, scale))
+            except (BadModel, TransformDegenerate) as error:
+                excluded[folder.parent.name] = str(error)
+        metrics = tell_excluded(excluded)
+        if not inputs:
+            raise nothing_left(excluded)
         noise = Noise(privacy["clip"] * privacy["noise"])
-        _write(before, inputs, to=out_path, moving=moving, noise=noise)
-    return {"sites": len(inputs)}
+        _write(before, inputs, to=out_path, moving=moving, noise=noise, count=len(folders))
+    return {"sites": len(inputs), **metrics}
 
 
-def _opened(folder: Path, stack: ExitStack, *, bases_dir: Path) -> tuple[ModelReader, ModelReader]:
-    """One input and the global that it was trained from."""
-    seal = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    [path] = folder.glob("model.*")
-    base = bases_dir / f"pass_{seal['base_pass']:03}" / path.name
-    return stack.enter_context(open_model(path)), stack.enter_context(open_model(base))
+def _scale(
+    model: ModelReader, base: ModelReader, *, moving: Sequence[str], n_samples: int, clip: float
+) -> float:
+    """What a site's delta is multiplied by.
+
+    Raises:
+        BadModel, TransformDegenerate: it cannot be clipped.
+    """
+    reason = unfit_shape(model, base, n_samples=n_samples)
+    if reason:
+        raise BadModel(reason)
+    return shrink(delta_norm(model, base, names=moving), clip=clip)
 
 
 def _write(
-    before: ModelReader, inputs: Sequence[_Input], *, to: Path, moving: Sequence[str], noise: Noise
+    before: ModelReader,
+    inputs: Sequence[_Input],
+    *,
+    to: Path,
+    moving: Sequence[str],
+    noise: Noise,
+    count: int,
 ) -> None:
+    """The new global; `count` is n, the left out included."""
     with ModelWriter(to, specs=before.specs) as out:
         for name, spec in before.specs.items():
             with out.tensor(name, spec) as append:
@@ -99,6 +120,6 @@ def _write(
                     total = np.zeros(stop - start)
                     for one in inputs:
                         total += noise.whole(one.delta(name, start=start, stop=stop))
-                    told = (total + noise.draw(total.size)) * (noise.step / len(inputs))
+                    told = (total + noise.draw(total.size)) * (noise.step / count)
                     told += before.read_range(name, start=start, stop=stop)
                     append(told.astype(spec.dtype))

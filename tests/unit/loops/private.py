@@ -15,6 +15,7 @@ from stitch.client.budget import BudgetJournal, Release, journal_of
 from stitch.config.hooks import Hooks
 from stitch.config.privacy import Privacy
 from stitch.config.settings import Settings
+from stitch.hooks.call import HookName
 from stitch.hooks.inline import FunctionRunner, HookFunction
 from stitch.layout import Event, PassRef, event
 from stitch.learning.tensors import read_model, write_model
@@ -81,11 +82,13 @@ class PrivateRun:
         )
         run_id = settings.run_id
         lanes = Lanes(run_id, dict.fromkeys(("global", *(f"sites/{one}" for one in SITES)), self.store), {})
-        runner = FunctionRunner({**self._hooks(site), **self.functions})  # type: ignore[dict-item]  # names of hooks
+        runner = FunctionRunner({**self.hooks(site), **self.functions})  # type: ignore[dict-item]  # names of hooks
         self.clients[site] = Client(settings, Setup(lanes=lanes, runner=runner))
         return self.clients[site]
 
-    def _hooks(self, site: str) -> dict[str, HookFunction]:
+    def hooks(self, site: str) -> dict[HookName, HookFunction]:
+        """What a site's hooks are."""
+
         def train(global_path: Path | None, out_path: Path, **given: Any) -> dict[str, Any]:
             self.given.append({"hook": "train", "pass": given["pass_id"], **given})
             if global_path is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stitch.errors import TransformDegenerate
+from stitch.errors import BadModel, RoundError
 from stitch.learning.tensors import read_model, write_model
 from stitch.privacy.central import aggregate
 
@@ -61,15 +61,49 @@ def test_a_site_that_sends_anything_moves_the_sum_by_no_more_than_its_clip(tmp_p
     assert math.sqrt(math.fsum(float(x) ** 2 for x in moved)) == pytest.approx(1.0, rel=2e-5)
 
 
-@pytest.mark.parametrize("worst", [math.nan, 1e200, 9e153])
-def test_whose_model_cannot_be_clipped_is_said(tmp_path: Path, worst: float) -> None:
+PRIVACY = {"clip": 1.0, "noise": 1e-3, "frozen": []}
+BAD: dict[str, tuple[Any, str]] = {
+    "nan": (np.full(WIDTH, math.nan), "the model holds a value that is no number, or far too large"),
+    "infinite": (np.full(WIDTH, -math.inf), "the model holds a value that is no number, or far too large"),
+    "too large to square": (np.full(WIDTH, 1e200), "the model holds a value that is no number, or far too"),
+    "too large to add": (np.full(WIDTH, 9e153), "the model holds a value that is no number, or far too"),
+    "shape": (np.zeros(3), "its 'w' is float64 (3), the global's float64 (20000)"),
+    "dtype": (np.zeros(WIDTH, np.float32), "its 'w' is float32 (20000), the global's float64 (20000)"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_model_that_cannot_be_used_is_left_out_by_name_and_counts_as_no_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
+    """The others are divided by 3 as if it had sent the global: its data decide nothing else."""
+    base, (worst, why) = np.zeros(WIDTH), BAD[fault]
+    models = {"a": (0, base + 0.006), "b": (0, worst), "c": (0, base)}
+    paths = laid(tmp_path, models, {0: base})
+    assert aggregate(**paths, privacy=PRIVACY) == {"sites": 2, "excluded": 1, "excluded.b": 1}
+    assert capsys.readouterr().err.startswith(f"left out: b: {why}")
+    left = read_model(paths["out_path"])["w"] - 0.006 / 3
+    assert abs(left.mean()) < 5 * 1e-3 / 3 / math.sqrt(WIDTH)
+    assert left.std() == pytest.approx(1e-3 / 3, rel=0.05)
+
+
+def test_a_file_that_is_no_model_is_left_out_too(tmp_path: Path) -> None:
     base = np.zeros(WIDTH)
-    paths = laid(tmp_path, {"a": (0, base), "b": (0, np.full(WIDTH, worst))}, {0: base})
-    with pytest.raises(TransformDegenerate, match="b: the model holds a value that is no number, or far too"):
-        aggregate(**paths, privacy={"clip": 1.0, "noise": 1.0, "frozen": []})
+    paths = laid(tmp_path, {"a": (0, base), "b": (0, base)}, {0: base})
+    (paths["site_dir"] / "b" / "pass_001" / "model.npz").write_bytes(b"PK no archive")
+    assert "excluded.b" in aggregate(**paths, privacy=PRIVACY)
 
 
-def test_other_tensors_than_the_globals_are_refused(tmp_path: Path) -> None:
-    paths = laid(tmp_path, {"a": (0, np.zeros(3))}, {0: np.zeros(4)})
-    with pytest.raises(TransformDegenerate, match="a's model has other tensors"):
-        aggregate(**paths, privacy={"clip": 1.0, "noise": 1.0, "frozen": []})
+def test_a_round_with_nothing_left_is_refused(tmp_path: Path) -> None:
+    paths = laid(tmp_path, {"a": (0, np.full(4, math.nan)), "b": (0, np.zeros(3))}, {0: np.zeros(4)})
+    with pytest.raises(RoundError, match=r"no pass can be counted: a: the model holds .*; b: its 'w' is"):
+        aggregate(**paths, privacy=PRIVACY)
+    assert not paths["out_path"].exists()
+
+
+def test_a_global_that_cannot_be_read_is_no_sites_fault(tmp_path: Path) -> None:
+    base = np.zeros(WIDTH)
+    paths = laid(tmp_path, {"a": (0, base), "b": (1, base)}, {0: base, 1: base})
+    (paths["bases_dir"] / "pass_000" / "model.npz").write_bytes(b"PK no archive")
+    with pytest.raises(BadModel):
+        aggregate(**paths, privacy=PRIVACY)
