@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from stitch.client import Client, Runner, Setup
-from stitch.client.calls import aggregate_call
-from stitch.client.carried import outer_state, read_carried
+from stitch.client.aggregation import lay_aggregation
+from stitch.client.carried import read_carried
 from stitch.client.releasing import transform_inputs
 from stitch.config import Settings, config_facts, config_sha256, differences
 from stitch.config.hooks import HookSpec
@@ -117,25 +117,15 @@ class Workbench:
             setup = Setup(lanes=self._lanes, mirror=mirror, stop=self._stop, runner=self._runner)
             client = Client(self._settings, setup)
             base = self._pull(client, *recipe.base)
-            bases = [self._pull(client, one, digest) for one, digest in recipe.bases]
+            older = [self._pull(client, one, digest) for one, digest in recipe.bases]
             inputs = [self._pull(client, one, digest) for one, digest in recipe.inputs]
             stage = client.stage(ref)
-            client.lay_inputs(stage, inputs)
-            laid = client.lay_bases(stage, [*bases, base])
-            call = aggregate_call(
-                client.settings,
-                stage,
-                base=base.model,
-                bases=laid,
-                pass_id=ref.number,
-                seed=round_seed(self._manifest.root_seed, ref.number),
-                n_samples=sum(one.seal.n_samples for one in inputs),
-                outer=outer_state(client, base),
-            )
+            seed = round_seed(self._manifest.root_seed, ref.number)
+            laid = lay_aggregation(client, stage, base=base, older=older, inputs=inputs, seed=seed)
             run = partial(client.runner.run, stop=self._stop)
-            transform_inputs(client.settings, stage, inputs=inputs, bases=laid, run=run)
-            result = client.runner.run(replace(call, log_path=recipe.log), stop=self._stop)
-            carried = read_carried(call)
+            transform_inputs(client.settings, stage, inputs=inputs, bases=laid.bases, run=run)
+            result = client.runner.run(replace(laid.call, log_path=recipe.log), stop=self._stop)
+            carried = read_carried(laid.call)
             ext = client.settings.hooks.model_ext
             model = stage.model_path(ext)
             if recipe.keep is not None:

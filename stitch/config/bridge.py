@@ -53,3 +53,21 @@ def hooks_of(given: dict[str, Any], *, options: bool, file: str) -> dict[str, An
             hint='Write strategy = "stitch.learning:FedAvg" under [hooks].',
         )
     return given
+
+
+def require_tensors(model_ext: str | None, *, table: str, file: str) -> None:
+    """Refuse a table that has to open the models where nobody can.
+
+    Args:
+        model_ext: as the file gives it; None for the default.
+        table: which table it is.
+        file: its file, for messages.
+
+    Raises:
+        ConfigError: the models are opaque.
+    """
+    if (model_ext or TENSOR_FORMATS[0]) not in TENSOR_FORMATS:
+        raise ConfigError(
+            f"{file}: [{table}] has to open the models, and .{model_ext} files are opaque",
+            hint='Use hooks.model_ext = "npz" or "safetensors".',
+        )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from stitch.config.bridge import require_tensors
+from stitch.config.schema import StitchFile
 from stitch.errors import ConfigError
-
-if TYPE_CHECKING:
-    from stitch.config.schema import StitchFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,7 @@ def read_compression(toml: StitchFile, *, where: str) -> Compression:
     table = toml.compression
     if table.kind is None:
         return Compression()
-    if (toml.hooks.model_ext or "npz") not in ("npz", "safetensors"):
-        raise ConfigError(
-            f"{where}: [compression] has to open the models, and .{toml.hooks.model_ext} files are opaque",
-            hint='Use hooks.model_ext = "npz" or "safetensors".',
-        )
+    require_tensors(toml.hooks.model_ext, table="compression", file=where)
     if toml.hooks.pre_aggregate is not None:
         raise ConfigError(
             f"{where}: hooks.pre_aggregate cannot be combined with [compression]",

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from stitch.config.bridge import TENSOR_FORMATS
+from stitch.config.bridge import require_tensors
 from stitch.config.hooks import Hooks, HookSpec
 from stitch.config.names import is_device_name
 from stitch.config.schema import PrivacyTable, StitchFile
@@ -89,11 +89,8 @@ def read_privacy(toml: StitchFile, file: SiteFile, *, root: Path, where: str) ->
         _refuse_without_mode(given, where=where)
     else:
         _check_mode(toml, given, where=where)
-    if (table.mode or table.groups) and (toml.hooks.model_ext or "npz") not in TENSOR_FORMATS:
-        raise ConfigError(
-            f"{where}: [privacy] has to open the models, and .{toml.hooks.model_ext} files are opaque",
-            hint='Use hooks.model_ext = "npz" or "safetensors".',
-        )
+    if table.mode or table.groups:
+        require_tensors(toml.hooks.model_ext, table="privacy", file=where)
     if toml.hooks.pre_aggregate is not None and (table.mode or table.pre_release):
         what = f'privacy.mode = "{table.mode}"' if table.mode else "privacy.pre_release"
         raise ConfigError(

@@ -19,7 +19,7 @@ from stitch.hooks.failures import failure, read_result, timed_out
 from stitch.hooks.log import HookLog
 from stitch.hooks.modules import find_module
 from stitch.hooks.output import check_model, check_returned, read_metrics_file, stamp
-from stitch.hooks.process import Ended, HookProcess, Start, start_process
+from stitch.hooks.process import Ended, HookProcess, Start
 from stitch.hooks.spec import (
     CommandHook,
     ModuleHook,
@@ -29,6 +29,7 @@ from stitch.hooks.spec import (
     module_file,
     parse_spec,
 )
+from stitch.hooks.starting import start_process
 
 _TICK_S = 0.1  # how late a stop or a line of output may be seen; the hook's end is seen at once
 

@@ -18,7 +18,7 @@ import psutil
 from stitch.hooks.process import LAUNCHER, Ended, Start, encoded
 
 # From winbase.h and winnt.h; `subprocess` has these names on Windows alone.
-CREATE_SUSPENDED, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW = 0x4, 0x200, 0x08000000
+CREATE_SUSPENDED, CREATE_NEW_PROCESS_GROUP = 0x4, 0x200
 _EXTENDED_LIMIT_INFORMATION, _KILL_ON_JOB_CLOSE = 9, 0x2000
 _TERMINATED = 0xC000013A  # what Ctrl-Break leaves as exit code
 _KILL_WAIT_S = 10.0

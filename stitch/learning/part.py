@@ -29,7 +29,6 @@ class Part:
         self._round = round_
         self._bases: dict[object, Array] = {}
         self._kept: dict[str, Floats] = {}
-        self._steps = 0
 
     @property
     def previous(self) -> Array:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.client import Client
-from stitch.client.calls import aggregate_call, diagnose_call, with_evaluations
-from stitch.client.carried import Carried, forget_carried, outer_state, read_carried
+from stitch.client.aggregation import lay_aggregation
+from stitch.client.calls import diagnose_call, with_evaluations
+from stitch.client.carried import Carried, forget_carried, read_carried
 from stitch.client.ended import run_hook
 from stitch.client.late import LatePasses
 from stitch.client.leftover import Leftovers
@@ -142,24 +143,14 @@ class Making:
         require_first_draw(client, now.attempt, verdict=verdict)
         client.drop_stage(ref)
         stage = client.stage(ref)
-        client.lay_inputs(stage, inputs)
-        bases = client.lay_bases(stage, self._bases_of(now, inputs))
-        call = aggregate_call(
-            client.settings,
-            stage,
-            base=base.model,
-            bases=bases,
-            pass_id=ref.number,
-            seed=client.seed(ref.number),
-            n_samples=sum(one.seal.n_samples for one in inputs),
-            outer=outer_state(client, base),
-        )
-        call = with_evaluations(call, client.evaluation_results(base))
+        older, seed = self._older(now, inputs), client.seed(ref.number)
+        laid = lay_aggregation(client, stage, base=base, older=older, inputs=inputs, seed=seed)
+        call = with_evaluations(laid.call, client.evaluation_results(base))
         client.seat(GLOBAL).tell("aggregating", ref.number)
         client.journal.note(GLOBAL, "aggregate", text=f"round {ref.number}: {len(inputs)} inputs")
         try:
             run = partial(run_hook, client)
-            transform_inputs(client.settings, stage, inputs=inputs, bases=bases, run=run)
+            transform_inputs(client.settings, stage, inputs=inputs, bases=laid.bases, run=run)
             made = self._reproduced(now, call, stage=stage)
         except (HookError, DiskError) as error:
             self.failed(error, stage, phase="aggregating")
@@ -176,10 +167,10 @@ class Making:
         client.journal.note(GLOBAL, "seal", text=text, pass_id=ref.number, seconds=made.result.seconds)
         return sealed
 
-    def _bases_of(self, now: Round, inputs: Sequence[Sealed]) -> list[Sealed]:
-        """The global that is replaced, and the older ones that inputs were trained from."""
-        older = {one.ref.number - 1 for one in inputs} - {now.base.ref.number}
-        return [*(self._client.require_global(number) for number in sorted(older)), now.base]
+    def _older(self, now: Round, inputs: Sequence[Sealed]) -> list[Sealed]:
+        """Globals before the one that is replaced, which inputs were trained from."""
+        numbers = {one.ref.number - 1 for one in inputs} - {now.base.ref.number}
+        return [self._client.require_global(number) for number in sorted(numbers)]
 
     def _once(self, call: HookCall, stage: Stage) -> tuple[_Made, tuple[object, ...]]:
         """Run the hook; what it made, and all of it that another run must make alike."""

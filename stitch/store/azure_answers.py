@@ -35,12 +35,6 @@ def written_entry(key: str, *, size: int, digest: str, answer: dict[str, Any]) -
     )
 
 
-def whole_size(properties: Any) -> int:
-    """The blob's size from `bytes 0-99/12345`; the SDK puts the range's length into `size`."""
-    text = str(properties.content_range or "").rpartition("/")[2]
-    return int(text) if text.isdigit() else int(properties.size)
-
-
 def plain(etag: str) -> str:
     """An etag without quotes: lists give it bare, other answers quoted."""
     return etag.removeprefix("W/").strip('"')
