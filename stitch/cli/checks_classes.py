@@ -22,7 +22,11 @@ def classes(settings: Settings) -> Iterator[Check]:
     if hooks.client is not None:
         yield _looked_at(settings, "client", hooks.client, given={"client_class": hooks.client})
     if hooks.strategy is not None and settings.is_lead:
-        given = {"strategy_class": hooks.strategy, "strategy_options": options}
+        given = {
+            "strategy_class": hooks.strategy,
+            "strategy_options": options,
+            "strategy_defaults": settings.policy.strategy_defaults,
+        }
         yield _looked_at(settings, "strategy", hooks.strategy, given=given)
 
 

@@ -274,6 +274,7 @@ def _classes(settings: Settings) -> dict[str, object]:
     if settings.hooks.strategy is not None:
         given["strategy_class"] = settings.hooks.strategy
         given["strategy_options"] = dict(settings.strategy_options)
+        given["strategy_defaults"] = settings.policy.strategy_defaults
         given["train_config"] = {**settings.hyper, **settings.train_config}
     return given
 

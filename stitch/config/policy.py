@@ -68,6 +68,11 @@ class Policy:
         return self.weighting.at(staleness) if self.buffered else None
 
     @property
+    def strategy_defaults(self) -> dict[str, object]:
+        """Options that a strategy of `[hooks] strategy` has from the policy, where it names them."""
+        return {"buffer_size": self.buffer_size} if self.buffered else {}
+
+    @property
     def facts(self) -> dict[str, object]:
         """What every actor must agree on: `require`, and what was not left as it is by default.
 

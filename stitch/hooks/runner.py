@@ -50,7 +50,8 @@ REQUIRED: dict[HookName, tuple[str, ...]] = {
 OPTIONAL = (
     *("pass_id", "config", "round_seed", "data_dir", "state_dir", "global_path", "bases_dir"),
     *("outer_path", "outer_out_path", "config_out_path", "site_id"),
-    *("client_class", "strategy_class", "strategy_options", "train_config", "evaluation_results"),
+    *("client_class", "strategy_class", "strategy_options", "strategy_defaults", "train_config"),
+    "evaluation_results",
 )
 ALSO: dict[HookName, tuple[str, ...]] = {"admit": ("n_samples",), "diagnose": ("site_dir",)}
 

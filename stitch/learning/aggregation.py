@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from stitch.errors import BadModel, RoundError
+from stitch.errors import BadModel, ConfigError, RoundError
 from stitch.learning.check import unfit_model
 from stitch.learning.strategy import FitResult, NotFinite, Round, Strategy, mean_metrics
 
@@ -51,7 +51,9 @@ def aggregate(  # noqa: PLR0913  what a hook is given, by keyword
     Raises:
         RoundError: no site's pass can be counted; no global was written.
         BadModel: a file is not readable, or the global would not be finite.
+        ConfigError: `max_norm` beside a strategy whose models have no norm.
     """
+    check_bound(strategy, max_norm)
     results = read_results(site_dir, global_path=global_path, bases_dir=bases_dir)
     excluded: dict[str, str] = {}
     while True:
@@ -73,6 +75,19 @@ def aggregate(  # noqa: PLR0913  what a hook is given, by keyword
                 excluded[error.site] = error.reason
                 continue
             return _answer(round_.results, metrics, excluded)
+
+
+def check_bound(strategy: Strategy, max_norm: float | None) -> None:
+    """Refuse a bound of the change where nothing can be measured: it would leave out every site.
+
+    Raises:
+        ConfigError: the strategy's models are no tensors.
+    """
+    if max_norm is not None and not strategy.measurable:
+        raise ConfigError(
+            f"{type(strategy).__name__} has no max_norm: a change of trees has no norm",
+            hint="Remove max_norm.",
+        )
 
 
 def read_results(site_dir: _PATH, *, global_path: _PATH, bases_dir: _PATH | None) -> list[FitResult]:

@@ -23,9 +23,12 @@ from stitch.learning.client import (
     names_in_order,
     numbers_of,
 )
+from stitch.learning.strategies.settings import MOST, POSITIVE, within
 from stitch.learning.strategy import Scalar, Strategy
 from stitch.learning.tensors import ModelReader, open_model, write_model
 
+BOUND = "max_norm"
+"""The one option that no strategy has itself: how far a site's model may be from its base."""
 _MOST_EVALUATED = 12  # of the 64 numbers that a global's seal has room for
 
 
@@ -42,6 +45,7 @@ def train(  # noqa: PLR0913  a hook's arguments, by keyword
     state_dir: Path | None = None,
     strategy_class: Callable[..., Any] | None = None,
     strategy_options: Mapping[str, Any] | None = None,
+    strategy_defaults: Mapping[str, Any] | None = None,
     config_out_path: Path | None = None,
 ) -> dict[str, float]:
     """Ask the client to fit the global; without one, make the model that all begin with.
@@ -58,7 +62,7 @@ def train(  # noqa: PLR0913  a hook's arguments, by keyword
         "state_dir": state_dir,
     }
     if global_path is None:
-        strategy = None if strategy_class is None else build_strategy(strategy_class, strategy_options or {})
+        strategy = _strategy_if_any(strategy_class, strategy_options, defaults=strategy_defaults)
         first = None if strategy is None else strategy.initialize_parameters()
         named: object = client_class
         if first is None:
@@ -115,6 +119,7 @@ def aggregate(  # noqa: PLR0913  as above
     bases_dir: Path,
     pass_id: int,
     round_seed: int,
+    strategy_defaults: Mapping[str, Any] | None = None,
     outer_path: Path | None = None,
     outer_out_path: Path | None = None,
     config_out_path: Path | None = None,
@@ -125,7 +130,7 @@ def aggregate(  # noqa: PLR0913  as above
     What the sites said of the global before goes through `aggregate_evaluate`, last of all: the metrics
     `evaluate.loss` and `evaluate.<name>` of the new global. Whoever makes it again need not have it.
     """
-    strategy = build_strategy(strategy_class, strategy_options)
+    strategy = build_strategy(strategy_class, strategy_options, defaults=strategy_defaults)
     made = aggregation.aggregate(
         site_dir=site_dir,
         out_path=out_path,
@@ -135,36 +140,75 @@ def aggregate(  # noqa: PLR0913  as above
         outer_path=outer_path,
         outer_out_path=outer_out_path,
         round_seed=round_seed,
+        max_norm=norm_bound(strategy_class, strategy_options),
     )
     if config_out_path is not None:
         _write_next(strategy, train_config, next_pass=pass_id + 1, to=config_out_path)
     return {**made, **_evaluated(strategy, evaluation_results)}
 
 
-def build_strategy(strategy_class: Callable[..., Any], options: Mapping[str, Any]) -> Strategy:
+def build_strategy(
+    strategy_class: Callable[..., Any],
+    options: Mapping[str, Any],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+) -> Strategy:
     """The strategy, called with its options.
 
+    Args:
+        strategy_class: its class.
+        options: the `[strategy]` table.
+        defaults: what the run's policy says, of which the class takes what it names and was not given.
+
     Raises:
-        ConfigError: it takes others.
+        ConfigError: it takes others, or the bound of the norm is none or cannot be taken.
         TypeError: it makes no `Strategy`.
     """
-    name = getattr(strategy_class, "__qualname__", "the strategy")
-    _check_options(strategy_class, options, name=name)
-    made = strategy_class(**options)
+    name, takes = getattr(strategy_class, "__qualname__", "the strategy"), _takes(strategy_class)
+    bound = norm_bound(strategy_class, options)
+    own = {key: value for key, value in (defaults or {}).items() if key in takes} | dict(options)
+    if bound is not None:
+        del own[BOUND]
+    _check_options(strategy_class, own, name=name)
+    made = strategy_class(**own)
     if not isinstance(made, Strategy):
         raise TypeError(f"{name} made {type(made).__name__}, which is no stitch.learning.Strategy")
+    aggregation.check_bound(made, bound)
     return made
 
 
+def _strategy_if_any(
+    strategy_class: Callable[..., Any] | None,
+    options: Mapping[str, Any] | None,
+    *,
+    defaults: Mapping[str, Any] | None,
+) -> Strategy | None:
+    return (
+        None if strategy_class is None else build_strategy(strategy_class, options or {}, defaults=defaults)
+    )
+
+
+def norm_bound(strategy_class: Callable[..., Any], options: Mapping[str, Any]) -> float | None:
+    """`max_norm` of the `[strategy]` table, unless the class has an option of that name itself.
+
+    Raises:
+        ConfigError: it is no number above 0.
+    """
+    if BOUND not in options or BOUND in _takes(strategy_class):
+        return None
+    return within(BOUND, options[BOUND], low=POSITIVE, high=MOST)
+
+
+def _takes(strategy_class: Callable[..., Any]) -> list[str]:
+    """The options that the class names."""
+    given = inspect.signature(strategy_class).parameters.values()
+    return [one.name for one in given if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+
+
 def _check_options(strategy_class: Callable[..., Any], options: Mapping[str, Any], *, name: str) -> None:
-    signature = inspect.signature(strategy_class)
-    takes = [
-        one.name
-        for one in signature.parameters.values()
-        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-    ]
+    signature, takes = inspect.signature(strategy_class), _takes(strategy_class)
     takes_all = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
-    hint = f"[strategy] may have: {', '.join(takes)}." if takes else "Remove them from [strategy]."
+    hint = f"[strategy] may have: {', '.join(dict.fromkeys([*takes, BOUND]))}."
     if unknown := sorted(set(options) - set(takes) if not takes_all else ()):
         raise ConfigError(f"the strategy {name} has no option {', '.join(unknown)}", hint=hint)
     missing = [

@@ -14,6 +14,7 @@ def look(
     client_class: Callable[..., Any] | None = None,
     strategy_class: Callable[..., Any] | None = None,
     strategy_options: Mapping[str, Any] | None = None,
+    strategy_defaults: Mapping[str, Any] | None = None,
 ) -> dict[str, int]:
     """Look at the client's methods, and make the strategy with its options.
 
@@ -24,5 +25,5 @@ def look(
     if client_class is not None:
         check_client(client_class)
     if strategy_class is not None:
-        build_strategy(strategy_class, strategy_options or {})
+        build_strategy(strategy_class, strategy_options or {}, defaults=strategy_defaults)
     return {"n_samples": 0}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -155,7 +155,12 @@ class Strategy(ABC):
     A strategy with a state from global to global (momentum, for example) overrides `aggregate` and keeps
     it in files: it reads `round.outer` and writes with `round.outer_writer`. What an object holds in
     memory is gone with the next round, which runs in another process.
+
+    Attributes:
+        measurable: whether models are tensors, so that the norm of a change can be bounded.
     """
+
+    measurable: ClassVar[bool] = True
 
     def initialize_parameters(self) -> NDArrays | None:
         """The first global's tensors; None to take the client's own, or `initial_model`'s."""

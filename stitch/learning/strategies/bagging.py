@@ -34,6 +34,8 @@ class BoosterBagging(Strategy):
         server_lr: eta.
     """
 
+    measurable = False
+
     def __init__(self, *, weighted: bool = True, server_lr: float = 1.0) -> None:
         self._weighted = weighted
         self._lr = within("server_lr", server_lr, low=POSITIVE, high=MOST)

@@ -19,13 +19,15 @@ class FedBuff(Elementwise):
 
         w_{t+1} = w_t + (eta / K) sum_i s(tau_i) c_i (w_i - b_i)
 
-    tau_i is the global being replaced less the base of site i; s is the policy's `weighting`. K is the
-    number of passes, not the sum of discounts: a batch of equally stale passes moves less than a fresh one.
+    tau_i is the global being replaced less the base of site i; s is the policy's `weighting`. K is a number
+    of passes, not the sum of discounts: a batch of equally stale passes moves less than a fresh one.
 
     Args:
         server_lr: eta.
         weighted: c_i = n_i / mean(n); else 1.
-        buffer_size: K, if it shall be the same also when a round closed over fewer passes.
+        buffer_size: K, so that a round that closed over fewer passes moves less: each counts as it would in
+            a full buffer. Of a round over more, K is their number, as it is of every round without it. As
+            `[hooks] strategy` of a buffered run it is the policy's unless given.
     """
 
     def __init__(
@@ -42,6 +44,6 @@ class FedBuff(Elementwise):
         if self._weighted:
             mean = running_sum(one.n_samples for one in part.results) / count
             shares = [one.n_samples / mean for one in part.results]
-        change = mean_change(part, weights=shares, denominator=self._k or count)
+        change = mean_change(part, weights=shares, denominator=max(self._k or count, count))
         moved: Floats = np.add(part.previous, self._lr * change, dtype=np.float64)
         return moved

@@ -56,6 +56,10 @@ def test_a_client_is_looked_at_and_not_made(project: Project, own: str, code: in
         ),
         ("FedAdam", "server_lr = -1", "server_lr is -1 -> It is above 0."),
         ("FedProx", "", "FedProx needs the option proximal_mu -> Write it under [strategy]"),
+        ("FedAdam", "lr = 0.1", "tau, weighted, max_norm."),
+        ("FedAdam", "max_norm = 0", "option max_norm is 0 -> It is above 0."),
+        ("FedBuff", 'max_norm = "ten"', "option max_norm is 'ten', wanted a number"),
+        ("BoosterBagging", "max_norm = 1.0", "a change of trees has no norm -> Remove max_norm."),
         ("Spec", 'dtype = "f4"\nshape = []', "which is no stitch.learning.Strategy"),
     ],
 )
@@ -63,6 +67,15 @@ def test_a_strategy_is_made_with_its_options(project: Project, own: str, options
     said = asked(project, f'[strategy]\n{options}\n[hooks]\nstrategy = "stitch.learning:{own}"\n')
     assert "strategy fail 11: " in said
     assert words in said
+
+
+def test_a_bound_of_the_norm_and_the_size_of_the_policys_buffer_are_taken(project: Project) -> None:
+    said = asked(
+        project,
+        "[strategy]\nmax_norm = 10\nserver_lr = 0.5\n"
+        '[policy]\nrequire = "buffered"\nbuffer_size = 3\n[hooks]\nstrategy = "stitch.learning:FedBuff"\n',
+    )
+    assert said.startswith("strategy ok 0: ")
 
 
 def test_the_first_models_file_is_looked_for(project: Project) -> None:

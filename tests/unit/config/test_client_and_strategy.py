@@ -108,3 +108,12 @@ def test_the_hooks_get_the_classes_and_other_hooks_get_none(tmp_path: Path) -> N
     assert other.optional["strategy_options"] == {"momentum": 0.5}
     assert other.optional["train_config"] == {"rows": 3, "epochs": 2}
     assert score.optional["config"] == {"rows": 3, "site": {}}
+
+
+def test_the_strategy_of_a_buffered_run_is_told_the_size_of_the_buffer(tmp_path: Path) -> None:
+    buffered = '[policy]\nrequire = "buffered"\nbuffer_size = 3\n'
+    _, other, _ = calls(load(tmp_path, HOOKS + buffered))
+    assert other.optional["strategy_defaults"] == {"buffer_size": 3}
+    assert all("strategy_defaults" not in call.optional for call in calls(load(tmp_path, buffered)))
+    _, other, _ = calls(load(tmp_path, HOOKS))
+    assert other.optional["strategy_defaults"] == {}

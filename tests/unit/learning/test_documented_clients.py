@@ -36,7 +36,7 @@ def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
     (tmp_path / "stitch.toml").write_text(head + re.sub(r"(?m)^    ", "", indented[1]), encoding="utf-8")
     settings = load_settings(tmp_path, {}, site="rush")
     assert settings.hooks.client == "code/client.py:IcuClient"
-    assert settings.strategy_options == {"momentum": 0.9}
+    assert settings.strategy_options == {"momentum": 0.9, "max_norm": 10.0}
     assert settings.train_config == {"epochs": 2, "learning_rate": 0.1}
 
 

@@ -91,6 +91,7 @@ def test_a_stale_pass_counts_by_its_change_against_its_own_base(tmp_path: Path) 
         (FedBuff(server_lr=0.5), (1, 1), 2),
         (FedBuff(server_lr=0.5, weighted=True), (Fraction(10, 20), Fraction(30, 20)), 2),
         (FedBuff(server_lr=0.5, buffer_size=4), (1, 1), 4),
+        (FedBuff(server_lr=0.5, buffer_size=1), (1, 1), 2),  # never more than the mean
     ],
 )
 def test_fedbuff_does_not_divide_the_discount_out_again(
