@@ -11,12 +11,12 @@ from rich.console import Console
 
 from stitch.cli.sources import record_lanes, where
 from stitch.client.keys import signing_of
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
-from stitch.client.workbench import Workbench
 from stitch.clock import SystemClock
 from stitch.config import Settings
 from stitch.errors import ConfigError, DigestMismatch, StitchError
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
+from stitch.proof.workbench import Workbench
 from stitch.store import parse_location
 from stitch.store.lanes import Lanes
 from stitch.views.proof import Proof, ProvenPass, closing_lines, passes_table, proof_json

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from stitch.cli.sources import record_lanes
 from stitch.client.keys import signing_of
-from stitch.client.replay import Replay, check_apart
-from stitch.client.transcript import Transcript
-from stitch.client.workbench import Workbench
 from stitch.clock import SystemClock
 from stitch.config import Settings
 from stitch.errors import ConfigError
 from stitch.hooks.runner import check_files
+from stitch.proof.replay import Replay, check_apart
+from stitch.proof.transcript import Transcript
+from stitch.proof.workbench import Workbench
 from stitch.store import parse_location
 
 _PLAIN = re.compile(r"[^A-Za-z0-9]+")

@@ -1,6 +1,6 @@
 """What the documents of a run prove: each global against its past, its verdict, its roster and its inputs.
 
-Pure: documents come parsed, with the hash of their bytes. Whoever reads them (`client/transcript.py`) hashes
+Pure: documents come parsed, with the hash of their bytes. Whoever reads them (`proof/transcript.py`) hashes
 the models as well. Every refusal names the document that does not hold (docs/protocol.md, Proving a run).
 """
 

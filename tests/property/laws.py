@@ -6,10 +6,10 @@ import hashlib
 import json
 
 from stitch import layout
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.layout import Event, PassRef, What
 from stitch.mirror import Mirror
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
 from stitch.testing.federation import EXT, Federation
 from stitch.wire import Done, EventDoc, Orchestration, Seal, Verdict
 

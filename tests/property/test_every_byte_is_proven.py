@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stitch import layout
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.errors import NotFound, ProtocolError
 from stitch.layout import What
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
 from stitch.rounds.exhibits import list_sha256
 from stitch.store import MemoryStore
 from stitch.store.lanes import Lanes

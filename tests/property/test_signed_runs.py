@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from stitch import layout
 from stitch.client.keys import make_key
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.config.settings import Security
 from stitch.errors import ProtocolError
 from stitch.layout import SIGNED, What
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
 from stitch.store import MemoryStore
 from stitch.sync.signing import Signing
 from stitch.testing.federation import RUN_ID, Federation

@@ -10,14 +10,14 @@ import pytest
 
 from stitch import Client
 from stitch.client import Setup
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
-from stitch.client.workbench import Workbench
 from stitch.config import load_settings
 from stitch.layout import Event, PassRef
 from stitch.learning import read_model
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
+from stitch.proof.workbench import Workbench
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.wire import EventDoc, Seal

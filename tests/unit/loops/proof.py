@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
 from stitch.testing.federation import RUN_ID, Federation
 from stitch.views.proof import Proof
 

@@ -11,14 +11,14 @@ from stitch import layout
 from stitch.client import Client, Setup
 from stitch.client.keys import make_key, signing_of
 from stitch.client.operator import change_roster
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.config.policy import Policy
 from stitch.config.settings import Security
 from stitch.hooks.inline import FunctionRunner
 from stitch.layout import PassRef
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
 from stitch.store.base import Store
 from stitch.store.lanes import Lanes
 from stitch.sync.signing import Signs

@@ -10,9 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
-from stitch.client.workbench import Workbench
 from stitch.config.compression import Compression
 from stitch.config.hooks import Hooks
 from stitch.config.privacy import CENTRAL, Privacy
@@ -20,6 +17,9 @@ from stitch.errors import EgressRefused, HookFailed, PrivacyBudgetExceeded, Priv
 from stitch.hooks import check_spec
 from stitch.layout import PassRef
 from stitch.learning.tensors import read_model, write_model
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
+from stitch.proof.workbench import Workbench
 from stitch.rounds.accountant import Budget
 from stitch.store.memory import MemoryStore
 from stitch.testing.faulty import Crashed, FaultyStore, once

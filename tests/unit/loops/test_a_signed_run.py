@@ -11,13 +11,13 @@ from stitch import layout
 from stitch.client.carry_list import in_order
 from stitch.client.keys import make_key
 from stitch.client.operator import change_roster
-from stitch.client.transcript import Transcript
 from stitch.config.policy import Policy
 from stitch.config.settings import StoreSettings
 from stitch.errors import ConfigError, SignatureRefused, StoreError
 from stitch.layout import SIGNED, PassRef
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
+from stitch.proof.transcript import Transcript
 from stitch.sync.signing import Signs
 from stitch.sync.status import Status
 from stitch.testing.faulty import Crashed, Fault, FaultyStore, once

@@ -14,9 +14,6 @@ from stitch import layout
 from stitch.client import Client
 from stitch.client.calls import aggregate_call
 from stitch.client.carried import Carried, forget_carried, read_carried
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
-from stitch.client.workbench import Workbench
 from stitch.config.settings import Integrity
 from stitch.errors import DigestMismatch, HookOutput, NonDeterministicAggregation, ProtocolError
 from stitch.hooks.call import HookCall
@@ -25,6 +22,9 @@ from stitch.layout import PassRef
 from stitch.loops.lead import Lead
 from stitch.loops.local import Local
 from stitch.mirror import Sealed
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
+from stitch.proof.workbench import Workbench
 from stitch.store.meter import MeteredStore
 from stitch.sync.status import Status
 from stitch.wire import Orchestration, Seal

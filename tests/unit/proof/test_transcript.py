@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from stitch import layout
-from stitch.client.transcript import Transcript
-from stitch.client.verify import Verification
 from stitch.errors import BadDocument, CommitmentMismatch, DigestMismatch, ProtocolError, Stopped
 from stitch.layout import PassRef
+from stitch.proof.transcript import Transcript
+from stitch.proof.verify import Verification
 from stitch.store import FolderStore
 from stitch.store.lanes import Lanes
 from stitch.views.proof import Proof

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stitch import layout
-from stitch.client.transcript import Link, Transcript
 from stitch.errors import DigestMismatch, ProtocolError
 from stitch.layout import Event
+from stitch.proof.transcript import Link, Transcript
 from stitch.rounds import Goal, weighted_means
 from stitch.wire import EventDoc, Seal
 

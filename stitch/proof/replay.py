@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stitch import layout
-from stitch.client.transcript import Link, Transcript
-from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError
 from stitch.files import disk, write_file
 from stitch.layout import PassRef
+from stitch.proof.transcript import Link, Transcript
+from stitch.proof.workbench import Recipe, Workbench
 from stitch.views.replayed import Replayed
 
 KIND = "stitch.replay/1"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from stitch import layout
 from stitch.client.carried import OUTER_STATE
-from stitch.client.proven_scores import check_evaluated, check_train_means
-from stitch.client.transcript import Link, Transcript
-from stitch.client.workbench import Recipe, Workbench
 from stitch.errors import ConfigError, DigestMismatch, ProtocolError
 from stitch.layout import PassRef
+from stitch.proof.scores import check_evaluated, check_train_means
+from stitch.proof.transcript import Link, Transcript
+from stitch.proof.workbench import Recipe, Workbench
 from stitch.rounds import Goal
 from stitch.rounds.exhibits import Exhibit, list_sha256
 from stitch.rounds.transforms import is_noised
