@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from stitch.client.carry import Carried, Carrier
+from stitch.client.carry import Carrier
+from stitch.client.carry_list import Carried
 from stitch.client.lanes import open_lanes
 from stitch.clock import SystemClock
 from stitch.config import load_settings

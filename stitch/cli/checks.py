@@ -1,7 +1,7 @@
 """What `doctor` looks at: one finding a line, each with what to do about it.
 
-This file holds the values and their rendering; the checks themselves are in `checks_project`,
-`checks_network` and `checks_store`, and `checkup` runs them in order.
+This file holds the values and their rendering; the checks themselves are in the modules `checks_...`, and
+`checkup` runs them in order.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stitch import layout
 from stitch.cli.project import shown
-from stitch.cli.trial import Trial
+from stitch.client.trial import Trial
 from stitch.layout import Event
 from stitch.views.words import names, number, plain, size
 

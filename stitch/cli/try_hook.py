@@ -9,8 +9,8 @@ import typer
 
 from stitch.cli.project import settings_here
 from stitch.cli.signals import StopSignals
-from stitch.cli.trial import Bench
 from stitch.cli.trial_report import report
+from stitch.client.trial import Bench
 from stitch.hooks.call import HookStopped
 from stitch.views.words import plain
 

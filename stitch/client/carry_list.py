@@ -1,16 +1,21 @@
-"""The list of a carried lane: `<sha256>  <run_id>/<path>` a line, as `sha256sum -c` reads it."""
+"""The list of a carried lane: `<sha256>  <run_id>/<path>` a line, as `sha256sum -c` reads it.
+
+Beside it: what travels, in which order, and what a carrying came to.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stitch import layout
 from stitch.errors import BadDocument
 from stitch.files import disk, write_file
 from stitch.layout import GLOBAL, Event, Key, What
+from stitch.store.base import Entry
+from stitch.wire import Seal
 
 _LINE = re.compile(r"([0-9a-f]{64})  ([ -~]{1,1000})")
 _END = "# complete"
@@ -94,6 +99,27 @@ class CarryList:
             write_file(self.file, "".join([*lines, f"{_END}\n"]).encode("ascii"), durable=True)
 
 
+@dataclass(slots=True)
+class Carried:
+    """What a carrying came to.
+
+    Attributes:
+        lane: whose files.
+        moved: paths that were written now.
+        already: how many were there before.
+        waiting: a line for each that cannot be used yet.
+        damaged: a line for each whose bytes are not what the list says.
+        conflicts: paths under which something else lies; it was left as it is.
+    """
+
+    lane: str
+    moved: list[str] = field(default_factory=list)
+    already: int = 0
+    waiting: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+
+
 def is_carried(key: Key | None, lane: str) -> bool:
     """Whether a key travels: a beat that arrives days later would lie, and the lead's lease is the lead's."""
     if key is None or key.lane != lane or key.what is What.HEARTBEAT:
@@ -106,6 +132,18 @@ def in_order(paths: Iterable[str], lane: str) -> list[tuple[str, Key]]:
     keys = [(path, layout.parse(path)) for path in paths]
     known = [(path, key) for path, key in keys if key is not None and is_carried(key, lane)]
     return sorted(known, key=lambda one: (_rank(one[1]), one[1].number, one[0]))
+
+
+def named(key: Key, seal: Seal) -> list[tuple[str, int]]:
+    """Path and size of each file that a seal names."""
+    folder = key.ref.folder if key.ref else key.lane
+    files = [(seal.model_file, seal.model_bytes), *((one.file, one.bytes) for one in seal.attachments)]
+    return [(f"{folder}/{name}", size) for name, size in files]
+
+
+def size_of(entries: Mapping[str, Entry], path: str) -> int:
+    """Bytes of a listed key; -1 where it is not there."""
+    return entries[path].size if path in entries else -1
 
 
 def _rank(key: Key) -> int:

@@ -113,7 +113,8 @@ class WindowsProcess:
                 env=dict(start.environ),
                 creationflags=CREATE_SUSPENDED | CREATE_NEW_PROCESS_GROUP,
             )
-            self._job.add(int(self._popen._handle))  # type: ignore[attr-defined]  # noqa: SLF001
+            handle = self._popen._handle  # type: ignore[attr-defined]  # noqa: SLF001  Windows' alone, and the one way
+            self._job.add(int(handle))
         except BaseException:
             self._job.close()
             raise

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from stitch.client import Client
 from stitch.client.calls import train_call
 from stitch.client.ended import run_hook
+from stitch.client.hook_state import carry_state
 from stitch.client.spending import require_budget
 from stitch.client.trail import own_words
 from stitch.errors import (
@@ -20,9 +20,8 @@ from stitch.errors import (
     StitchError,
     StoreError,
 )
-from stitch.files import disk
 from stitch.layout import Event, PassRef
-from stitch.mirror import Sealed, Stage
+from stitch.mirror import Sealed
 
 FAILURES = (HookError, EgressRefused, DiskError, PinMismatch, CommitmentMismatch, PrivacyError)
 """What ends a training attempt with a `failed` event."""
@@ -52,7 +51,7 @@ class Training:
         attempt = self._start(ref, base)
         client.drop_stage(ref)
         stage = client.stage(ref)
-        self._carry_state(stage)
+        carry_state(client.mirror, stage)
         seat.tell("training", ref.number)
         client.journal.note(client.lane, "train", text=f"pass {ref.number} from global {base.ref.number}")
         call = train_call(
@@ -93,16 +92,6 @@ class Training:
             client.journal.note(client.lane, "error", text=str(error), pass_id=ref.number)
             raise
         return attempt
-
-    def _carry_state(self, stage: Stage) -> None:
-        """The hook's private state of the newest pass sealed here, as it was committed."""
-        client = self._client
-        for ref in reversed(client.mirror.passes(client.lane)):
-            state = client.mirror.root / ref.folder / "state"
-            if ref.number < stage.ref.number and state.is_dir():
-                with disk(stage.state_dir):
-                    shutil.copytree(state, stage.state_dir)
-                return
 
     def _failed(self, ref: PassRef, error: StitchError, *, attempt: int) -> None:
         client = self._client

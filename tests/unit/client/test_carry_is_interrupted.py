@@ -11,7 +11,8 @@ from unittest import mock
 import pytest
 
 from stitch import layout
-from stitch.client.carry import Carried, Carrier
+from stitch.client.carry import Carrier
+from stitch.client.carry_list import Carried
 from stitch.config.settings import Settings, StoreUrls
 from stitch.files import sync_file
 from stitch.layout import PassRef

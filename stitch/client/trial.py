@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from stitch import layout
-from stitch.cli.project import shown
 from stitch.client.calls import aggregate_call, train_call
 from stitch.client.carried import OUTER_STATE, Carried, read_carried
+from stitch.client.hook_state import carry_state
 from stitch.client.inspection import look_into, not_admitted
 from stitch.client.releasing import release, transform_inputs
 from stitch.client.round_file import round_json
@@ -95,7 +95,7 @@ class Bench:
             return self._start()
         base, started_from = self._base(wanted)
         stage = self._stage("train", PassRef(wanted, self._settings.site))
-        self._carry_state(stage)
+        carry_state(self._mirror, stage)
         before = self._mirror.sealed(PassRef(wanted - 1))
         call = train_call(
             self._settings,
@@ -169,15 +169,6 @@ class Bench:
         found = (self._mirror.sealed(PassRef(pass_id, site)) for site in sorted(self._settings.sites))
         return [sealed for sealed in found if sealed is not None]
 
-    def _carry_state(self, stage: Stage) -> None:
-        """A copy of the hook's private state, as a real pass would find it."""
-        for ref in reversed(self._mirror.passes(layout.site_lane(self._settings.site))):
-            state = self._mirror.root / ref.folder / "state"
-            if ref.number < stage.ref.number and state.is_dir():
-                with disk(stage.state_dir):
-                    shutil.copytree(state, stage.state_dir)
-                return
-
     # -- running ---------------------------------------------------------------------------------
 
     def _round(self, inputs: Sequence[Sealed | Trial], *, started_from: str) -> Trial:
@@ -239,7 +230,8 @@ class Bench:
                 transforms = release(settings, stage, base=base, run=run)
         except HookError as error:
             if error.hint == error.default_hint:
-                error.hint = f"Its words are above and in {shown(log)}: correct the hook, then try again."
+                words = log.relative_to(settings.root)
+                error.hint = f"Its words are above and in {words}: correct the hook, then try again."
             raise
         carried = read_carried(call)  # what else it wrote is judged as well
         metrics = narrow(result.metrics, settings.egress.metrics)
