@@ -191,9 +191,8 @@ class SiteWatch:
         return None if ref is None else (ref, self._time(site, found[ref]))
 
     def _time(self, site: str, entry: Entry) -> datetime:
-        if self.lanes.traits(layout.site_lane(site)).server_time:
-            return entry.modified
-        # Law 6: it bears the hour of the site's own machine. One that runs ahead must move no deadline.
+        # Law 6: in a copied folder it bears the hour of the site's own machine, in a shared one whoever may
+        # write there can set it. One that lies ahead must move no deadline.
         if entry.modified <= self.lanes.now(layout.GLOBAL):
             return entry.modified
         return self._first_seen(site, "sealed")
@@ -244,7 +243,8 @@ class SiteWatch:
 
     def _note_start(self, site: str, modified: datetime) -> None:
         """The first start of the pass counts; without the store's time, the moment this machine saw it."""
-        if self.lanes.traits(layout.site_lane(site)).server_time:
+        timed = self.lanes.traits(layout.site_lane(site)).server_time
+        if timed and modified <= self.lanes.now(layout.GLOBAL):
             self._started[site] = min(modified, self._started.get(site, modified))
         else:
             self._started.setdefault(site, self._first_seen(site, "started"))
