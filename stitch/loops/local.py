@@ -60,7 +60,6 @@ class Local:
         try:
             turn = self._look()
         except RunEnded:
-            self.client.drop_stages(self.client.lane)
             turn = Turn("acted", "the run was ended while a hook worked")
         self._waiting = turn if turn.state == "waiting" else None
         return turn

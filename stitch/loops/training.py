@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stitch.client import Client
 from stitch.client.calls import train_call
-from stitch.client.ended import run_hook
+from stitch.client.ended import RunEnded, run_hook
 from stitch.client.hook_state import carry_state
 from stitch.client.spending import require_budget
 from stitch.client.trail import own_words
@@ -68,6 +68,9 @@ class Training:
             sealed = client.seal_site_pass(
                 stage, base, attempt=attempt, n_samples=result.n_samples, metrics=result.metrics
             )
+        except RunEnded:
+            client.drop_stage(ref)  # this one alone: another loop may be at work in this lane's folders
+            raise
         except FAILURES as error:
             if isinstance(error, DiskError):
                 client.drop_stage(ref)  # half a model on a full disk helps nobody

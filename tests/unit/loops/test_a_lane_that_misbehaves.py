@@ -145,9 +145,11 @@ class _HostsClocks(MemoryStore):
         return replace(entry, modified=entry.modified + ahead)
 
 
-@pytest.mark.parametrize("server_time", [False, True], ids=["its machine's, in a copied folder", "set by hand"])
+@pytest.mark.parametrize(
+    "server_time", [False, True], ids=["its machine's, in a copied folder", "set by hand"]
+)
 def test_a_sites_hour_that_lies_ahead_moves_no_deadline(tmp_path: Path, server_time: bool) -> None:
-    """Law 6: no two hosts' clocks are compared; and whoever may write in a shared folder can set its times."""
+    """Law 6: no two hosts' clocks are compared; and in a shared folder a writer can set the times."""
     clock = FakeClock()
     store = _HostsClocks(clock=clock)
     store.server_time = server_time

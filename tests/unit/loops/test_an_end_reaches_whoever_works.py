@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from stitch import layout
 from stitch.client import Client
 from stitch.client.commitment import Hashes
 from stitch.client.operator import change_roster, end_run
 from stitch.config.settings import Integrity
 from stitch.hooks.call import HookCall, HookName, HookResult, HookStopped
 from stitch.loops import Lead, Local
+from stitch.loops.central import Central
 from stitch.rounds import Turn
 from tests.unit.loops.actors import Actors
 
@@ -128,6 +130,35 @@ def _reading(running: threading.Event, read: Callable[[Hashes, Path], str]) -> C
         return read(hashes, path)
 
     return slow
+
+
+def test_the_leads_own_score_is_not_lost_to_the_end_of_its_training(tmp_path: Path) -> None:
+    """Three loops of one process: what the local one leaves behind is not all that lies in its lane."""
+    lead, _ = Actors(tmp_path).client("rush", poll_seconds=0.02)
+    lead.settings = replace(lead.settings, hooks=replace(lead.settings.hooks, evaluate_central="code/e.py:e"))
+    local, trained, inner = Local(lead), Endless(threading.Event()), lead.runner
+
+    class Both(Endless):
+        def run(
+            self, call: HookCall, *, stop: threading.Event | None = None, on_line: object = None
+        ) -> HookResult:
+            if call.hook == "evaluate_central":
+                assert local.step().why == "the run was ended while a hook worked"
+                (call.work_dir / "result.json").write_bytes(b"{}")  # as its child does
+                return HookResult(50, {"auroc": 0.7}, False, 0.1)
+            if call.optional["pass_id"] == 0:
+                return inner.run(call, stop=stop)
+            end_run(lead, "stop now")
+            return trained.run(call, stop=stop)
+
+    lead.runner = Both(threading.Event())
+    (tmp_path / "rush" / "data" / "vitals.csv").write_bytes(b"id,hr")
+    assert Lead(lead).step().why == "published global 0"
+    lead.fetch_global(0)
+    assert Central(lead).step().why == "looked at global 0"
+    assert lead.documents.exists(layout.central(0))
+    assert lead.mirror.stages(lead.lane) == []
+    lead.close()
 
 
 @pytest.mark.parametrize("change", ["pause", "drop"])
