@@ -45,7 +45,7 @@ from stitch.loops import Lead, Local
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
 from stitch.testing import FakeClock
-from stitch.testing.processes import SteppedHeart
+from stitch.testing.machine import SteppedHeart
 
 FEATURES = 16
 POLL_S = 120.0

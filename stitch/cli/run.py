@@ -10,7 +10,7 @@ from stitch.cli.ending import conclude
 from stitch.cli.progress import display
 from stitch.cli.project import settings_here
 from stitch.cli.signals import StopSignals
-from stitch.loops import drive
+from stitch.loops import entrances
 from stitch.views.render import console
 
 
@@ -24,5 +24,5 @@ def run(
     """Train, send, receive (and aggregate, at the lead) until the run ends. Re-run to continue."""
     settings, out = settings_here(), console()
     with StopSignals() as signals, display(out, plain_lines=plain) as listener:
-        finished = drive.run(settings, stop=signals.stop, listeners=[listener], take_over=take_over)
+        finished = entrances.run(settings, stop=signals.stop, listeners=[listener], take_over=take_over)
     raise typer.Exit(conclude(out, settings, finished=finished, signals=signals))

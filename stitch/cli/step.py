@@ -11,7 +11,7 @@ from stitch.cli.progress import PlainLines
 from stitch.cli.project import settings_here
 from stitch.cli.signals import StopSignals
 from stitch.errors import Stopped
-from stitch.loops import drive
+from stitch.loops import entrances
 from stitch.views.render import console
 from stitch.views.words import plain
 
@@ -26,7 +26,7 @@ def step(
     settings, out = settings_here(), console()
     with StopSignals() as signals:
         try:
-            turn = drive.step(settings, stop=signals.stop, listeners=[PlainLines(out)])
+            turn = entrances.step(settings, stop=signals.stop, listeners=[PlainLines(out)])
         except Stopped:  # a hook's, or a long transfer's
             raise typer.Exit(signals.exit_code) from None
     out.out(f"{turn.state}: {plain(turn.why)}")

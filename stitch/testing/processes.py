@@ -1,9 +1,9 @@
-"""The processes of an in-process federation, and what stands between them and the machine."""
+"""The processes of an in-process federation: each its client, its loops, its hooks, and how it ends."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stitch import layout
 from stitch.client import Client, Setup
-from stitch.clock import Clock
 from stitch.config.settings import Settings
 from stitch.errors import BadDocument, DigestMismatch, DiskError, StitchError, Stopped, StoreError
 from stitch.files import file_sha256
 from stitch.hooks.inline import FunctionRunner
-from stitch.layout import PassRef
 from stitch.loops.drive import Loop, loops_of
-from stitch.mirror import Mirror
 from stitch.rounds import Turn
 from stitch.store.base import Store
 from stitch.store.lanes import Lanes
 from stitch.store.retry import RetryingStore
-from stitch.sync.heart import Heart
-from stitch.sync.lease import Lease
 from stitch.testing.faulty import Crashed, FaultyStore
 from stitch.testing.lines import Line
+from stitch.testing.machine import ProcessMirror, SteppedHeart
 
 if TYPE_CHECKING:
     from stitch.testing.federation import Federation
@@ -268,72 +264,3 @@ class Process:
         hashes = {name: file_sha256(path) for name, path in inputs.items()}
         self.federation.deliveries.append(Delivery(self.name, hook, pass_id, hashes))
         self.at(hook, layout.pass_name(pass_id))
-
-
-class ProcessMirror(Mirror):
-    """A mirror whose file locks are freed when its process dies, as the system frees them."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self._locks: list[contextlib.ExitStack] = []
-        self.busy = 0
-
-    @contextlib.contextmanager
-    def lock(self, lane: str) -> Iterator[bool]:
-        """See `Mirror.lock`."""
-        with contextlib.ExitStack() as stack:
-            held = stack.enter_context(super().lock(lane))
-            self._locks.append(stack)
-            yield held
-
-    @contextlib.contextmanager
-    def entering(self, ref: PassRef) -> Iterator[None]:
-        """See `Mirror.entering`; tells that the process's other loop would wait here."""
-        with super().entering(ref):
-            self.busy += 1
-            try:
-                yield
-            finally:
-                self.busy -= 1
-
-    def drop_locks(self) -> None:
-        """Free whatever is held."""
-        while self._locks:
-            self._locks.pop().close()
-
-
-class SteppedHeart(Heart):
-    """A heart without a thread: it beats when it is started, and when it is asked and due."""
-
-    def __init__(
-        self,
-        lease: Lease,
-        interval_s: float,
-        *,
-        on_trouble: Callable[[StitchError], None],
-        clock: Clock,
-        hearts: list[SteppedHeart],
-    ) -> None:
-        super().__init__(lease, interval_s, on_trouble=on_trouble)
-        self._clock = clock
-        self._every = interval_s
-        self._next: float | None = None
-        hearts.append(self)
-
-    def start(self) -> None:
-        """See `Heart.start`."""
-        if self._next is None:
-            self._next = self._clock.monotonic()
-            self.beat_if_due()
-
-    def stop(self) -> None:
-        """See `Heart.stop`."""
-        self._next = None
-
-    def beat_if_due(self) -> None:
-        """Beat if an interval has passed since the last beat."""
-        now = self._clock.monotonic()
-        if self._next is not None and now >= self._next:
-            self._next = now + self._every
-            if not self.beat():
-                self._next = None

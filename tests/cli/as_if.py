@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from stitch.cli.app import main
 from stitch.client import Setup
-from stitch.loops import drive
+from stitch.loops import entrances
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -31,7 +31,7 @@ class _Usage(NamedTuple):
 
 def as_if_on(host: str) -> None:
     """Give this process's actors another host name."""
-    drive.Setup = functools.partial(Setup, host=host)  # type: ignore[assignment,attr-defined]  # where run and step make it
+    entrances.Setup = functools.partial(Setup, host=host)  # type: ignore[assignment,attr-defined]  # where run and step make it
 
 
 def as_if_full(at: int) -> None:
