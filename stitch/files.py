@@ -11,6 +11,7 @@ import platform
 import re
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -82,9 +83,18 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file(file: Path) -> None:
-    """Make a file's bytes durable."""
-    with file.open("rb+") as handle:
+    """Make a file's bytes durable; only Windows has to be able to write to it."""
+    with file.open("rb+" if sys.platform == "win32" else "rb") as handle:
         os.fsync(handle.fileno())
+
+
+def sync_tree(folder: Path) -> None:
+    """Make all files below a folder durable, with their names; links are not followed."""
+    for base, _, names in os.walk(folder):
+        files = [Path(base, name) for name in names if stat.S_ISREG(os.lstat(Path(base, name)).st_mode)]
+        for file in files:
+            sync_file(file)
+        sync_folder(Path(base))
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 
 from stitch import layout
 from stitch.errors import BadDocument, DigestMismatch
-from stitch.files import disk, file_sha256, retried, sync_file, sync_folder, write_file
+from stitch.files import disk, file_sha256, retried, sync_file, sync_folder, sync_tree, write_file
 from stitch.layout import PassRef
 from stitch.wire import Seal
 
@@ -138,6 +138,9 @@ class Mirror:
                 sync_file(stage.model_path(seal.ext))
                 for one in seal.attachments:
                     sync_file(stage.pass_dir / f"{one.name}.{one.ext}")
+                sync_tree(
+                    stage.state_dir
+                )  # a seal without the state it was trained with would hold up the next pass
                 write_file(stage.pass_dir / "metrics.json", seal.dump(), durable=True)
                 self._land(stage.pass_dir, target)
             present = self.sealed(stage.ref)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from stitch.client.hook_state import carry_state
 from stitch.errors import DigestMismatch, DiskError, UnsupportedKind
 from stitch.layout import PassRef, stored_name
 from stitch.mirror import Mirror, Sealed, Stage
@@ -94,6 +96,41 @@ def test_sealing_moves_the_whole_pass_with_its_private_state(mirror: Mirror) -> 
     assert result.data == (folder / "metrics.json").read_bytes() == result.seal.dump()
     assert not stage.folder.exists()
     assert mirror.sealed(REF) == result
+
+
+def test_the_private_state_is_on_the_disk_before_the_seal_says_so(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut after the rename must not leave a pass whose next one finds half a state for ever."""
+    durable, flush = set[int](), os.fsync
+
+    def fsync(handle: int) -> None:
+        flush(handle)
+        durable.add(os.fstat(handle).st_ino)
+
+    stage = staged(mirror)
+    (stage.state_dir / "deep").mkdir(parents=True)
+    (stage.state_dir / "deep" / "memory.npz").write_bytes(b"what was kept back")
+    monkeypatch.setattr(os, "fsync", fsync)
+    mirror.seal(stage, seal_for(b"weights"))
+    assert (mirror.root / REF.folder / "state" / "deep" / "memory.npz").stat().st_ino in durable
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there, and pipes are no files")
+def test_a_state_with_links_and_a_pipe_in_it_is_handed_on(mirror: Mirror) -> None:
+    """Checkpoints come with a link to the newest; an absolute one leads nowhere once the pass is sealed."""
+    stage = staged(mirror)
+    stage.state_dir.mkdir()
+    (stage.state_dir / "step-7").write_bytes(b"weights")
+    (stage.state_dir / "latest").symlink_to(stage.state_dir / "step-7")
+    (stage.state_dir / "best").symlink_to("step-7")
+    os.mkfifo(stage.state_dir / "pipe")
+    mirror.seal(stage, seal_for(b"weights"))
+    following = mirror.stage(PassRef(REF.number + 1, REF.site))
+    carry_state(mirror, following)
+    assert (following.state_dir / "best").read_bytes() == b"weights"
+    assert sorted(entry.name for entry in following.state_dir.iterdir()) == ["best", "latest", "step-7"]
+    assert not (following.state_dir / "latest").exists()
 
 
 def test_the_first_seal_wins(mirror: Mirror) -> None:
