@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stitch.errors import EgressRefused, TransformDegenerate
+from stitch.learning.beside import beside_tensors
 from stitch.learning.streaming import total
 from stitch.learning.tensors import ModelReader, ModelWriter, open_model
 from stitch.privacy.noise import Noise
@@ -95,6 +96,9 @@ def inspect(
     with open_model(model_path) as model:
         require_groups(model.names, privacy["groups"])
         _require_alive(model, raw_path)
+    found = beside_tensors(model_path) if privacy["groups"] is not None else ""
+    if found:
+        raise EgressRefused(f"the model holds {found}, and [privacy] groups lists all that may leave")
     return {}
 
 
