@@ -29,6 +29,7 @@ from stitch.cli.status import status
 from stitch.cli.step import step
 from stitch.cli.try_hook import try_hook
 from stitch.cli.verify import verify
+from stitch.cli.whole_help import WholeHelp
 from stitch.errors import StitchError
 from stitch.version import __version__
 
@@ -36,6 +37,7 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="clif-stitch",
+    cls=WholeHelp,
     help="Hospitals train one model together: no server, no patient data leaves, only files travel.",
     no_args_is_help=True,
     add_completion=False,

@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 
 from stitch.cli.carry_report import carrier_here, conclude
+from stitch.cli.whole_help import WholeHelp
 
-carry = typer.Typer(help="Carry a lane's files by hand: a site without a network.", no_args_is_help=True)
+carry = typer.Typer(
+    cls=WholeHelp, help="Carry a lane's files by hand: a site without a network.", no_args_is_help=True
+)
 
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder on the stick.", file_okay=False, show_default=False)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TextIO
 
+from stitch.cli.saying import spoken
 from stitch.errors import ConfigError, StitchError
 
 KIND = "stitch.doctor/1"
@@ -60,10 +61,10 @@ def exit_code(checks: Sequence[Check]) -> int:
     return max((check.exit_code for check in checks if check.state == "fail"), default=0)
 
 
-def as_lines(checks: Sequence[Check]) -> str:
-    """One ASCII line a check: state, name, finding, what to do."""
+def as_lines(checks: Sequence[Check], out: TextIO) -> str:
+    """One line a check: state, name, finding, what to do. A terminal gets it wrapped to its width."""
     width = max((len(check.name) for check in checks), default=0)
-    return "\n".join(_line(check, width) for check in checks)
+    return "\n".join(_line(check, width, out=out) for check in checks)
 
 
 def as_json(checks: Sequence[Check]) -> str:
@@ -80,7 +81,13 @@ def as_json(checks: Sequence[Check]) -> str:
     return json.dumps(document, indent=2)
 
 
-def _line(check: Check, width: int) -> str:
+def _line(check: Check, width: int, *, out: TextIO) -> str:
     state = "FAIL" if check.state == "fail" else check.state
-    text = f"{state:<4}  {check.name:<{width}}  {check.finding}" + (f" -> {check.todo}" if check.todo else "")
-    return " ".join(text.split("\n")).encode("ascii", "replace").decode("ascii")
+    head = f"{state:<4}  {check.name:<{width}}  "
+    todo = f" -> {check.todo}" if check.todo else ""
+    whole = spoken(f"{head}{check.finding}{todo}", out, indent=len(head))
+    if not todo or "\n" not in whole:
+        return whole
+    # What to do begins a line of its own, lest it be looked for in the middle of a paragraph.
+    said = spoken(f"{head}{check.finding}", out, indent=len(head))
+    return f"{said}\n{spoken(' ' * (len(head) - 1) + todo, out, indent=len(head) + 3)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import sys
 import tempfile
 import traceback
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import typer
 
+from stitch.cli.saying import spoken
 from stitch.config.load import FILE
 from stitch.errors import ConfigError, HookError, StitchError
 from stitch.files import write_file
@@ -24,12 +26,12 @@ _LONGEST = 2000
 
 
 def complain(error: StitchError) -> None:
-    """Print an error's two lines on stderr, in ASCII and without a token; keep its traceback in `runs/`.
+    """Print an error's two lines on stderr, without a token; keep its traceback in `runs/`.
 
     A wrong setting keeps none: its line names the file and the key, and nothing was begun.
     """
-    typer.echo(f"error: {_line(str(error))}", err=True)
-    typer.echo(f"do:    {_line(error.hint)}", err=True)
+    _say(f"error: {_line(str(error))}")
+    _say(f"do:    {_line(error.hint)}")
     runs = _runs()
     if runs is None or isinstance(error, HookError | ConfigError):
         return
@@ -41,8 +43,8 @@ def complain(error: StitchError) -> None:
 def report_crash(error: Exception) -> int:
     """Keep the traceback of a defect in a file and say where; returns the exit code."""
     where = _keep(_traceback(error))
-    typer.echo(f"error: a defect of clif-stitch: {type(error).__name__}: {_line(str(error))[:200]}", err=True)
-    typer.echo(f"do:    report it with the file {where}; running the same command again is safe", err=True)
+    _say(f"error: a defect of clif-stitch: {type(error).__name__}: {_line(str(error))[:200]}")
+    _say(f"do:    report it with the file {where}; running the same command again is safe")
     return _INTERNAL
 
 
@@ -72,10 +74,10 @@ def _traceback(error: Exception) -> str:
 
 
 def _line(text: str) -> str:
-    """One line that a terminal can take: what a document says may hold its control sequences."""
-    whole = redact(" ".join(text.split()))[:_LONGEST]
-    return (
-        "".join(c if c.isprintable() else "?" for c in whole)
-        .encode("ascii", "backslashreplace")
-        .decode("ascii")
-    )
+    """One line without a token."""
+    return redact(" ".join(text.split()))[:_LONGEST]
+
+
+def _say(line: str) -> None:
+    """On stderr, as a terminal can take it: what a document says may hold its control sequences."""
+    typer.echo(spoken(line, sys.stderr, indent=len("error: ")), err=True)

@@ -16,7 +16,7 @@ from stitch.cli.demo_privacy import tell_spent
 from stitch.cli.demo_processes import Ended, Processes, log_of
 from stitch.cli.demo_scores import score_table, verdict, view
 from stitch.cli.lookout import Lookout
-from stitch.cli.project import shown
+from stitch.cli.project import quoted, shown, typed_in
 from stitch.clock import SystemClock
 from stitch.config import Settings, load_settings
 from stitch.errors import ConfigError, StoreError
@@ -144,7 +144,11 @@ def _conclude(plan: Plan, out: Console, status: RunStatus, *, settings: Settings
         model = (
             home / "stitch_store" / settings.run_id / PassRef(final).mirror_model(settings.hooks.model_ext)
         )
-        lines += [f"final model, pass {final}: {shown(model)}", f"SHA-256 {status.finished.model_sha256}"]
+        lines += [
+            f"final model, pass {final}:",
+            f"  {shown(model)}",
+            f"SHA-256 {status.finished.model_sha256}",
+        ]
     lines += ["", f"Everything lies in {shown(plan.folder)}{os.sep}  Look at:"]
     if not plan.store:
         lines.append(f"  {OWN_STORE}/{settings.run_id}/   all that ever passed between the sites")
@@ -152,7 +156,9 @@ def _conclude(plan: Plan, out: Console, status: RunStatus, *, settings: Settings
         f"  {plan.lead}/   one site's project: settings, hooks, made-up data",
         f"  {plan.lead}/output/final_no_phi/   a copy of every file that left that site",
         f"  {plan.lead}/runs/{settings.run_id}/run.log   what its process did, line by line",
-        f"In {shown(home)}: clif-stitch status",
+        "Ask it yourself:",
+        f"  cd {quoted(shown(home))}",
+        f"  {typed_in(home)} status",
     ]
     for text in lines:
         out.out(text, highlight=False)

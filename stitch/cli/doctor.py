@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,6 @@ def doctor(*, json: Annotated[bool, typer.Option("--json", help="Print stitch.do
     from stitch.cli.checkup import examine  # noqa: PLC0415  its HTTP library costs every other verb 0.1 s
 
     checks = examine(Path.cwd(), os.environ, clock=SystemClock())
-    typer.echo(as_json(checks) if json else as_lines(checks))
+    typer.echo(as_json(checks) if json else as_lines(checks, sys.stdout))
     if exit_code(checks):
         raise typer.Exit(exit_code(checks))

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from stitch.cli import own_wheel
 from stitch.cli.init_privacy import make_private, plan_for
 from stitch.cli.scaffold import TEMPLATES, Rendered, render_project
 
+_NO_WHEEL = (
+    "clif-stitch runs from the clone {source}, and uv could not pack it: `uv sync` in the project will look "
+    "for it in the package index. Run `uv build --wheel` in the clone, then init with --wheel FILE."
+)
+_WHEEL_HELP = "Install clif-stitch from this file; a clone packs itself."
 _TEMPLATE_HELP = f"What the hooks are: {', '.join(TEMPLATES)}."
 
 
@@ -20,7 +28,10 @@ def init(
     lead: Annotated[str, typer.Option(help="The site that also aggregates.")],
     sites: Annotated[str, typer.Option(help="All sites, separated by commas, the lead among them.")],
     template: Annotated[str, typer.Option(help=_TEMPLATE_HELP)] = "numpy",
-    wheel: Annotated[Path | None, typer.Option(help="Install clif-stitch from this file.")] = None,
+    wheel: Annotated[
+        Path | None,
+        typer.Option(help=_WHEEL_HELP),
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy: the budget of each site, 8, say.")] = None,
     delta: Annotated[float, typer.Option(help="Privacy: well below 1 / number of patients.")] = 1e-5,
     noise: Annotated[float | None, typer.Option(metavar="SIGMA", help="Privacy: noise multiplier.")] = None,
@@ -28,10 +39,23 @@ def init(
     """Make a new project: settings, hooks, run scripts, instructions for the sites, demo data."""
     listed = [name for name in sites.split(",") if name.strip()]
     private = plan_for(template, epsilon=epsilon, delta=delta, noise=noise)
-    made = render_project(folder, lead=lead, sites=listed, template=template, wheel=wheel)
+    with _carried(wheel) as (packed, warnings):
+        made = render_project(folder, lead=lead, sites=listed, template=template, wheel=packed)
+    made = replace(made, warnings=(*made.warnings, *warnings))
     if private is not None:
         made = replace(made, warnings=(*made.warnings, *make_private(made.root, private)))
     typer.echo(next_steps(made, shown=folder))
+
+
+@contextmanager
+def _carried(wheel: Path | None) -> Iterator[tuple[Path | None, tuple[str, ...]]]:
+    """The wheel that the project carries along, and a warning where it should have one and has none."""
+    source = own_wheel.clone() if wheel is None else None
+    if source is None:
+        yield wheel, ()
+        return
+    with own_wheel.wheel_of(source) as built:
+        yield built, () if built else (_NO_WHEEL.format(source=source),)
 
 
 def next_steps(made: Rendered, *, shown: Path) -> str:

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from stitch.cli.project import settings_here
+from stitch.cli.whole_help import WholeHelp
 from stitch.client.keys import FOLDER, load_key, make_key
 from stitch.config import Settings
 from stitch.errors import ConfigError
@@ -14,7 +15,9 @@ from stitch.sync.signing import Signs
 from stitch.views.render import console
 
 keys = typer.Typer(
-    help="Show the fingerprint of this site's signing key, or make one.", invoke_without_command=True
+    cls=WholeHelp,
+    help="Show the fingerprint of this site's signing key, or make one.",
+    invoke_without_command=True,
 )
 
 

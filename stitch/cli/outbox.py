@@ -7,9 +7,12 @@ from typing import Annotated
 import typer
 
 from stitch.cli.outbox_report import as_json, decided, listing, outbox_here, report
+from stitch.cli.whole_help import WholeHelp
 from stitch.views.words import plain
 
-outbox = typer.Typer(help="Look at what would leave, and let it leave or not.", no_args_is_help=True)
+outbox = typer.Typer(
+    cls=WholeHelp, help="Look at what would leave, and let it leave or not.", no_args_is_help=True
+)
 
 Number = Annotated[int, typer.Argument(metavar="PASS", min=0, help="The pass.", show_default=False)]
 

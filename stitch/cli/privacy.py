@@ -9,11 +9,14 @@ import typer
 from stitch.cli.privacy_plan import as_json, as_lines
 from stitch.cli.privacy_spent import spent_lines
 from stitch.cli.project import settings_here
+from stitch.cli.whole_help import WholeHelp
 from stitch.rounds.accountant import Budget
 from stitch.rounds.privacy_plan import make_plan
 from stitch.views.render import console
 
-privacy = typer.Typer(help="Plan private passes, and see what was spent.", no_args_is_help=True)
+privacy = typer.Typer(
+    cls=WholeHelp, help="Plan private passes, and see what was spent.", no_args_is_help=True
+)
 
 
 @privacy.callback()

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import typer
 
+from stitch.cli.saying import spoken
 from stitch.config import names
 from stitch.config.environment import (
     ENV_FILES,
@@ -57,12 +58,23 @@ class Console:
 
     def ask(self, question: str, default: str = "") -> str:
         """See `Terminal`."""
-        return str(typer.prompt(question, default=default, show_default=bool(default))).strip()
+        try:
+            return str(typer.prompt(question, default=default, show_default=bool(default))).strip()
+        except typer.Abort:
+            if sys.stdin.isatty():  # Ctrl-C at a question
+                raise KeyboardInterrupt from None
+            raise ConfigError(
+                f"{question}: nobody answers here",
+                hint="Run `clif-stitch setup` in a terminal, or write the files by hand: config/README.md.",
+            ) from None
 
     def ask_secret(self, question: str) -> str:
         """See `Terminal`. A pipe is read as it is: there is no echo to turn off."""
         if sys.stdin.isatty():
-            return str(typer.prompt(question, default="", show_default=False, hide_input=True)).strip()
+            try:
+                return str(typer.prompt(question, default="", show_default=False, hide_input=True)).strip()
+            except typer.Abort:
+                raise KeyboardInterrupt from None
         typer.echo(f"{question}: ", nl=False)
         line = sys.stdin.readline()
         typer.echo()
@@ -70,7 +82,7 @@ class Console:
 
     def say(self, line: str) -> None:
         """See `Terminal`."""
-        typer.echo(line.encode("ascii", "replace").decode("ascii"))
+        typer.echo(spoken(line, sys.stdout, indent=2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +201,9 @@ def _ask_data(root: Path, default: str, terminal: Terminal) -> str:
 def _ask_urls(roster: Roster, site: str, before: str, terminal: Terminal) -> dict[str, str]:
     """The store URLs; empty answers keep what `.env` has."""
     had = {name for name, value in parse_env(before, file=".env").items() if value}
-    keep = " (empty: keep what .env has)" if any(map(is_store_variable, had)) else ""
+    empty = "empty: keep what .env has" if any(map(is_store_variable, had)) else "empty: one URL a lane"
     terminal.say("Paste the store URL you were given; it is not shown.")
-    base = _ask_url(STORE, f"Store URL for all lanes, or empty if you have several{keep}", terminal)
+    base = _ask_url(STORE, f"Store URL for all lanes ({empty})", terminal)
     if base:
         return {STORE: base}
     if STORE in had:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from stitch.cli.project import settings_here
+from stitch.cli.whole_help import WholeHelp
 from stitch.client import Client
 from stitch.client.operator import Change, ask_redo, change_roster
 from stitch.config import names
@@ -15,7 +16,9 @@ from stitch.errors import ConfigError
 from stitch.views.render import console
 
 sites = typer.Typer(
-    help="Show the roster, or change it while the run goes on (at the lead).", invoke_without_command=True
+    cls=WholeHelp,
+    help="Show the roster, or change it while the run goes on (at the lead).",
+    invoke_without_command=True,
 )
 
 _Site = Annotated[str, typer.Argument(help="The site's id.", show_default=False)]

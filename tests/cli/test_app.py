@@ -48,11 +48,35 @@ def test_help_is_ascii_and_fits_80_columns(
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
-def test_help_lists_every_verb_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_verb_with_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     call("--help")
-    listed = capsys.readouterr().out.partition("Commands:")[2].splitlines()
-    assert {line.split()[0] for line in listed if line.strip()} == set(VERBS)
-    assert [line for line in listed if line.strip() and len(line.split()) < 5] == []
+    listed = described(capsys.readouterr().out)
+    assert set(listed) == set(VERBS)
+    for verb, said in listed.items():
+        call(verb, "--help")
+        whole = " ".join(capsys.readouterr().out.split())
+        assert len(said.split()) >= 4, verb
+        assert said in whole, verb  # not cut: each verb's own help begins with it
+
+
+@pytest.mark.parametrize("group", ["sites", "outbox", "carry", "keys", "privacy"])
+def test_the_commands_of_a_group_are_described_whole(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    call(group, "--help")
+    listed = described(capsys.readouterr().out)
+    assert {verb for first, verb in INNER if first == group} <= set(listed)
+    assert [said for said in listed.values() if not said.endswith(".") or said.endswith("...")] == []
+
+
+def described(text: str) -> dict[str, str]:
+    """The commands that a help page lists, each with what is said of it, its lines joined."""
+    listed: dict[str, str] = {}
+    name = ""
+    for line in text.partition("Commands:")[2].splitlines():
+        if found := re.match(r"  (\S+)\s+(\S.*)", line):
+            name, listed[found[1]] = found[1], found[2]
+        elif line.strip():
+            listed[name] += f" {line.strip()}"
+    return listed
 
 
 @pytest.mark.parametrize(

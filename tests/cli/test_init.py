@@ -7,11 +7,12 @@ import stat
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from stitch.cli import scaffold
+from stitch.cli import own_wheel, scaffold
 from stitch.cli.app import main
 from stitch.cli.scaffold import TEMPLATES, format_warning, render_project, templates_dir
 from stitch.errors import ConfigError, DiskError, StitchError
@@ -57,6 +58,7 @@ def init(*words: str) -> int:
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_wheel, "clone", lambda: None)  # as where it was installed as a package
 
 
 def test_it_makes_the_layout_of_a_clif_project(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +103,43 @@ def test_a_wheel_travels_with_the_project() -> None:
     assert "clif-stitch" in table["project"]["dependencies"]
     assert table["tool"]["uv"]["sources"]["clif-stitch"] == {"path": f"vendor/{wheel.name}"}
     assert (Path("p/vendor") / wheel.name).read_bytes() == b"wheel"
+
+
+def test_a_clone_packs_itself_so_that_uv_finds_at_a_site_what_the_lead_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.undo()  # the real clone
+    monkeypatch.chdir(tmp_path)
+    assert init("p", *ASKED) == 0
+    (wheel,) = Path("p/vendor").glob("*.whl")
+    table = tomllib.loads(Path("p/pyproject.toml").read_text(encoding="utf-8"))
+    assert table["tool"]["uv"]["sources"]["clif-stitch"] == {"path": f"vendor/{wheel.name}"}
+    with zipfile.ZipFile(wheel) as packed:
+        assert packed.read("stitch/cli/init.py") == (ROOT / "stitch/cli/init.py").read_bytes()
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_a_clone_that_cannot_pack_itself_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(own_wheel, "clone", lambda: tmp_path)  # nothing that could be built
+    monkeypatch.delenv("UV", raising=False)
+    assert init("p", *ASKED) == 0
+    said = capsys.readouterr().out
+    assert "uv build --wheel" in " ".join(said.split())
+    assert not Path("p/vendor").exists()
+
+
+def test_what_the_demo_makes_in_a_project_is_not_committed() -> None:
+    project = render_project(Path("p"), lead="rush", sites=["rush"])
+    subprocess.run(["git", "init", "-q"], cwd=project.root, check=True)
+    (project.root / "clif-stitch-demo" / "store").mkdir(parents=True)
+    (project.root / "clif-stitch-demo" / "store" / "model.npz").write_bytes(b"model")
+    subprocess.run(["git", "add", "."], cwd=project.root, check=True)
+    added = subprocess.run(
+        ["git", "ls-files", "clif-stitch-demo"], cwd=project.root, check=True, capture_output=True, text=True
+    )
+    assert added.stdout == ""
 
 
 @pytest.mark.parametrize("name", ["nothing.whl", "numpy-2.0-cp311-cp311-linux_x86_64.whl", "clif_stitch.whl"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stitch.cli import own_wheel
 from stitch.cli.app import main
 from stitch.client.budget import noise_of, plan_left
 from stitch.config import Settings, load_settings
@@ -27,6 +28,7 @@ def made(folder: Path) -> Settings:
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_wheel, "clone", lambda: None)  # as where it was installed as a package
 
 
 def test_a_budget_becomes_a_table_that_holds_for_all_passes(capsys: pytest.CaptureFixture[str]) -> None:

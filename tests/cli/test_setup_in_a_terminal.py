@@ -23,7 +23,7 @@ def test_a_store_url_is_not_shown_while_it_is_typed(federation: Federation, azur
         for question, answer in (
             ("Which site is this (rush, nu): ", "NU"),
             ("Folder of your CLIF tables: ", "data"),
-            ("if you have several: ", url),  # the space comes last, when it is ready to read
+            ("one URL a lane): ", url),  # the space comes last, when it is ready to read
         ):
             shown.await_text(question)
             shown.type(answer)
