@@ -7,7 +7,7 @@ the models as well. Every refusal names the document that does not hold (docs/pr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from stitch import layout
 from stitch.errors import BadDocument, DigestMismatch, ProtocolError
@@ -102,6 +102,7 @@ class Chain:
                 (bounded, f"was {stale} behind when global {number} used it; at most {most} is allowed"),
                 (seal.round_seed == self.facts.seed(seal.pass_id), "its round_seed is not that of its round"),
                 (seal.dataset_root is not None or not self.facts.commits, "does not commit to its data"),
+                *_says(seal, self.facts.site_transforms),
             ),
         )
 
@@ -191,6 +192,7 @@ class Chain:
                 (record.should_stop or not self.used_up(record), "goes on, and patience is used up"),
                 (record.attempt == seal.doc.attempt, "its attempt is not its round record's"),
                 (record.roster in self.rosters, f"{layout.roster(record.roster)} is not there"),
+                *_says(seal.doc, self.facts.global_transforms if number else ()),
             ),
         )
 
@@ -204,6 +206,7 @@ class Chain:
         stranger = ", ".join(sorted(set(used) - expected))
         missing = ", ".join(sorted(expected - set(used) - left_out))
         whole = not missing or record.policy != "all_expected"
+        enough = len(used) >= self.facts.needed
         hold(
             seal.path,
             (
@@ -212,6 +215,7 @@ class Chain:
                 (not left_out & set(used), "a site is both used and excluded"),
                 (not stranger, f"uses {stranger}, not active in {roster.path}"),
                 (whole, f"closed without {missing} of {roster.path}"),
+                (enough, f"made of {len(used)} passes; a round needs {self.facts.needed}"),
             ),
         )
 
@@ -237,6 +241,11 @@ def _check_attempts(seal: Exhibit[Seal], record: RoundRecord, attempts: Attempts
             (doc.excluded == record.excluded, f"excludes others than global {number}"),
         ),
     )
+
+
+def _says(seal: Seal, transforms: Iterable[str]) -> Iterator[tuple[bool, str]]:
+    """In a private run a seal says what was done to its model."""
+    return ((name in seal.transforms, f"does not say {name}") for name in transforms)
 
 
 def _close(said: float | None, wanted: float) -> bool:

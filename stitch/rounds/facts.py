@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from stitch.config import facts_sha256
 from stitch.config.weighting import Weighting
-from stitch.errors import BadDocument, DigestMismatch
+from stitch.errors import BadDocument, ConfigError, DigestMismatch
+from stitch.rounds.accountant import Budget, rounded_up
 from stitch.rounds.exhibits import Exhibit, hold
 from stitch.rounds.seeds import round_seed
+from stitch.rounds.transforms import clip_name, noise_name
 from stitch.wire import Manifest, Seal
 
 _FRESH = ("all_expected", "quorum")
@@ -30,6 +33,8 @@ class Facts:
         self._settings = manifest.doc.settings
         policy = self._settings.get("policy")
         self._policy: Mapping[str, object] = policy if isinstance(policy, dict) else {}
+        private = self._settings.get("privacy")
+        self._privacy: Mapping[str, Any] = private if isinstance(private, dict) else {}
         if facts_sha256(self._settings) != manifest.doc.config_sha256:
             raise DigestMismatch(f"{manifest.path}: its settings do not hash to its config_sha256")
 
@@ -53,6 +58,45 @@ class Facts:
         """Whether every pass of this run commits to its data."""
         integrity = self._settings.get("integrity")
         return isinstance(integrity, dict) and integrity.get("commit") is True
+
+    @property
+    def needed(self) -> int:
+        """How many passes a global is made of at least."""
+        least = self._policy.get("min_participants")
+        return least if self.require == "quorum" and isinstance(least, int) else 1
+
+    @property
+    def site_transforms(self) -> tuple[str, ...]:
+        """What every site's model must have gone through: in a private run its clip, and its own noise.
+
+        Raises:
+            BadDocument: the manifest's privacy cannot be read.
+        """
+        told = self._told()
+        return told[:1] if self._privacy.get("mode") == "central" else told
+
+    @property
+    def global_transforms(self) -> tuple[str, ...]:
+        """What every global beyond the first must have gone through.
+
+        Raises:
+            BadDocument: the manifest's privacy cannot be read.
+        """
+        return self._told() if self._privacy.get("mode") == "central" else ()
+
+    def _told(self) -> tuple[str, ...]:
+        """Clip and noise by their names; nothing in a run that is not private."""
+        privacy = self._privacy
+        if privacy.get("mode") is None:
+            return ()
+        try:
+            clip, sigma = privacy["clip"], privacy.get("noise_multiplier")
+            if sigma is None:  # the least that the passes need
+                budget = Budget(privacy["epsilon"], privacy["delta"], privacy.get("adjacency", "add_remove"))
+                sigma = rounded_up(budget.noise(max(1, self._settings["num_passes"])))
+            return clip_name(clip), noise_name(sigma)
+        except (KeyError, TypeError, ValueError, ConfigError):
+            raise BadDocument(f"{self._path}: its privacy is none that this version knows") from None
 
     def weight(self, staleness: int) -> float | None:
         """What the run's policy asks a pass to weigh; None where it asks nothing.

@@ -122,6 +122,29 @@ def declare_the_pin(record: Record, *numbers: int) -> None:
             raw["pins"] = {"schema.json": "1" * 64}
 
 
+def make_of_nothing(record: Record) -> None:
+    """Global 1 is the lead's own invention: every site was left out."""
+    left_out = [{"site": site, "reason": "too late"} for site in ("nu", "rush", "uchicago")]
+    for doc in (record.seal(1)["round"], record.verdict(1)):
+        doc.update(inputs=[], excluded=left_out)
+
+
+def agree_on_a_quorum(record: Record, needed: int) -> None:
+    agree(record, policy={"require": "quorum", "min_participants": needed})
+    for number in range(3):
+        record.seal(number)["round"]["policy"] = "quorum"
+
+
+def agree_on_privacy(
+    record: Record, mode: str = "local", *, said: tuple[str, ...] = (), **more: object
+) -> None:
+    """What all sites' seals say of it is `said`."""
+    agree(record, privacy={"mode": mode, "clip": 1.0, "epsilon": 8.0, "delta": 1e-5, **more})
+    for raw in record.raw.values():
+        if raw["kind"] == "stitch.metrics/1" and raw["lane"] != "global":
+            raw["transforms"] = list(said)
+
+
 def lose_a_roster(record: Record) -> None:
     second_roster(record, rush="active")
     del record.raw[layout.roster(1)]
@@ -181,6 +204,21 @@ LIES: dict[str, tuple[Forge, str]] = {
     "an input twice": (use_again, "uses pass 1 of nu, which global 1 has used already"),
     "a site twice": (lambda r: inputs(r, 2).append(dict(inputs(r, 2)[1])), "not one a site"),
     "out of order": (lambda r: inputs(r, 2).reverse(), "not one a site"),
+    "made of nothing": (make_of_nothing, "made of 0 passes; a round needs 1"),
+    "below the quorum": (lambda r: agree_on_a_quorum(r, 3), "passes; a round needs 3"),
+    "no clip": (
+        lambda r: agree_on_privacy(r, noise_multiplier=2.0),
+        "pass_001/metrics.json: does not say clip:1",
+    ),
+    "a clip without noise": (lambda r: agree_on_privacy(r, said=("clip:1",)), "does not say gaussian:0.8489"),
+    "too little noise": (
+        lambda r: agree_on_privacy(r, said=("clip:1", "gaussian:1"), noise_multiplier=2.0),
+        "does not say gaussian:2",
+    ),
+    "no noise at the lead": (
+        lambda r: agree_on_privacy(r, "central", said=("clip:1",)),
+        "global/pass_001/metrics.json: does not say clip:1",
+    ),
     "no verdict": (lambda r: r.raw.pop(layout.verdict(2, 0)), "rounds/pass_002.a0.json is not there"),
     "an aborted verdict": (lambda r: r.verdict(2).update(verdict="aborted"), "aborted, and global 2"),
     "another roster decided": (lambda r: r.verdict(2).update(roster=3), "names another roster"),
@@ -218,6 +256,14 @@ def test_a_lie_whose_hashes_agree_is_found(lie: str) -> None:
     with pytest.raises(ProtocolError) as refused:
         record.prove()
     assert said in str(refused.value)
+
+
+def test_a_quorum_that_was_reached_and_privacy_that_was_kept_are_no_lies() -> None:
+    record = Record()
+    agree_on_a_quorum(record, 2)
+    agree_on_privacy(record, said=("clip:1", "gaussian:0.8489"))
+    record.keep_hashes()
+    record.prove()
 
 
 @pytest.mark.parametrize(("when", "numbers"), [("always", (0, 1, 2)), ("pass_0", (0, 1))])
