@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from stitch.cli import checks_classes, checks_privacy, checks_project, checks_signing, checks_store
+from stitch.cli import (
+    checks_classes,
+    checks_privacy,
+    checks_project,
+    checks_rounds,
+    checks_signing,
+    checks_store,
+)
 from stitch.cli.checks import Check, fail, ok
 from stitch.clock import Clock
 from stitch.config import load_settings, require_urls
@@ -42,6 +49,7 @@ def examine(
         lambda: checks_project.secret_file(root),
         lambda: checks_project.data_folder(settings),
         lambda: checks_project.hooks(settings),
+        lambda: checks_rounds.stale_passes(settings),
         lambda: checks_classes.classes(settings),
         lambda: checks_classes.initial_model(settings),
         lambda: checks_project.pins(settings),

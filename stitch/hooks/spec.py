@@ -14,7 +14,7 @@ from stitch.hooks.call import HookSpec
 from stitch.hooks.modules import find_module, is_package
 
 _SOURCES = frozenset({".py", ".r"})
-_SCRIPTS = _SOURCES | {".jl", ".sh", ".pl", ".js", ".m", ".do", ".bat", ".cmd", ".ps1"}
+SCRIPTS = _SOURCES | {".jl", ".sh", ".pl", ".js", ".m", ".do", ".bat", ".cmd", ".ps1"}
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _RISKY = {
     "pkl": "pickle runs code when it is opened",
@@ -98,7 +98,7 @@ def find_command(argv: Sequence[str], *, root: Path, environ: Mapping[str, str])
 def missing_script(hook: CommandHook, root: Path) -> str:
     """The first argument that is a script's name without a script behind it, "" if there is none."""
     for part in hook.argv[1:]:
-        if Path(part).suffix.lower() in _SCRIPTS and not part.startswith("-") and not (root / part).is_file():
+        if Path(part).suffix.lower() in SCRIPTS and not part.startswith("-") and not (root / part).is_file():
             return part
     return ""
 
@@ -117,6 +117,22 @@ def hooks_sha256(root: Path, specs: Sequence[HookSpec]) -> str:
     Raises:
         ConfigError: a spec cannot be read, or a hook's file or module does not exist.
     """
+    files = hook_sources(root, specs)
+    digest = hashlib.sha256()
+    for part in sorted({hook_name(spec).replace("\\", "/") for spec in specs}):
+        digest.update(f"spec {part}\n".encode())
+    for name in sorted(files):
+        data = files[name].read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+        digest.update(f"file {name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
+
+
+def hook_sources(root: Path, specs: Sequence[HookSpec]) -> dict[str, Path]:
+    """The files that `hooks_sha256` covers, by the names under which it does.
+
+    Raises:
+        ConfigError: a spec cannot be read, or a hook's file or module does not exist.
+    """
     files: dict[str, Path] = {}
     for spec in specs:
         hook = parse_spec(root, spec)
@@ -128,13 +144,7 @@ def hooks_sha256(root: Path, specs: Sequence[HookSpec]) -> str:
             for path in (source, *beside):
                 if path.is_file():
                     files[_relative(path, root)] = path
-    digest = hashlib.sha256()
-    for part in sorted({hook_name(spec).replace("\\", "/") for spec in specs}):
-        digest.update(f"spec {part}\n".encode())
-    for name in sorted(files):
-        data = files[name].read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
-        digest.update(f"file {name} {len(data)}\n".encode() + data)
-    return digest.hexdigest()
+    return files
 
 
 def module_file(root: Path, hook: ModuleHook) -> Path:

@@ -163,6 +163,42 @@ def test_the_average_is_weighted_by_rows(one_pass: OnePass) -> None:
         np.testing.assert_allclose(np.load(fed.model(1))[name], expected, rtol=1e-12)
 
 
+def weights(path: Path) -> np.ndarray:
+    """The coefficients of a linear template's model."""
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return np.append(arrays["weights"], arrays["bias"])
+    lines = path.read_text(encoding="utf-8").split("\n")[1:-1]
+    return np.array([float(line.rpartition(",")[2]) for line in lines])
+
+
+@pytest.mark.parametrize("template", ALL)
+def test_a_stale_pass_of_a_buffered_round_counts_by_its_change_and_its_weight(
+    one_pass: OnePass, template: str
+) -> None:
+    """Nu's pass from global 0 comes when global 2 is made, beside a fresh one of rush."""
+    fed, rows = one_pass(template)
+    fresh = fed.train(2, "rush")
+    late = fed.model(2, "nu").parents[1] / "pass_001"
+    shutil.copytree(fed.model(1, "nu").parent, late)
+    said = {"site": "nu", "base_pass": 0, "staleness": 1, "weight": 0.5}
+    (late / "round.json").write_text(json.dumps(said), encoding="utf-8")
+    laid = fed.scratch / "bases" / "002" / "pass_000" / fed.model(0).name
+    laid.parent.mkdir(parents=True)
+    shutil.copyfile(fed.model(0), laid)
+    fed.aggregate(2)
+    share = rows["nu"].n_samples / (rows["nu"].n_samples + fresh.n_samples)
+    if template == "gbm":
+        members = json.loads(fed.model(2).read_text(encoding="utf-8"))["members"]
+        assert len(members) == 3 + 2
+        assert [one["weight"] for one in members[-2:]] == pytest.approx([0.5 * share, 1 - share])
+        return
+    models = (fed.model(2, "rush"), fed.model(1), late / fed.model(1).name, fed.model(0))
+    rush, new, nu, old = (weights(path) for path in models)
+    expected = new + (1 - share) * (rush - new) + share * 0.5 * (nu - old)
+    np.testing.assert_allclose(weights(fed.model(2)), expected, rtol=1e-9, atol=1e-12)
+
+
 def test_a_model_that_is_not_finite_is_refused_by_name(one_pass: OnePass) -> None:
     fed, _ = one_pass("numpy")
     with np.load(fed.model(1, "nu")) as arrays:
