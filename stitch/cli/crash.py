@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import sys
 import tempfile
@@ -56,7 +57,11 @@ def _keep(text: str) -> str:
             continue
         try:
             folder.mkdir(exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
+            handle = os.open(
+                folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+            )  # others read there too
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as sink:
+                sink.write(text)
         except OSError:
             continue
         return str(folder / name)

@@ -49,10 +49,16 @@ def make_key(root: Path) -> Signs:
                 f"there is a key already: {FOLDER}/{_FILE}",
                 hint="`clif-stitch keys` shows its fingerprint; move the file away to make another.",
             ) from None
-        with os.fdopen(handle, "wb") as sink:
-            sink.write(data)
-            sink.flush()
-            os.fsync(sink.fileno())
+        try:
+            with os.fdopen(handle, "wb") as sink:
+                sink.write(data)
+                sink.flush()
+                os.fsync(sink.fileno())
+        except OSError:
+            file.unlink(
+                missing_ok=True
+            )  # half a key on a full disk would only stand in the way of a whole one
+            raise
     return Signer(key)
 
 

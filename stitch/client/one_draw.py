@@ -38,7 +38,9 @@ def require_first_draw(client: RecordVerbs, now: Attempt, *, verdict: Stored[Ver
     for attempt in range(now.attempt):  # each may have had its candidate, whatever ended it
         earlier = client.documents.read(layout.verdict(now.pass_id, attempt), Verdict)
         told |= {one.metrics_sha256 for one in (earlier.doc.inputs if earlier is not None else ())}
-    if max(sent) >= verdict.entry.modified:  # two times of one store (law 6)
+    # Two times of one store (law 6), whose clock may have been put back between them: where no attempt
+    # before was closed, there is no other that the sum could be of.
+    if not told or max(sent) >= verdict.entry.modified:
         told |= {one.metrics_sha256 for one in verdict.doc.inputs}
     again = sorted(one.site for one in verdict.doc.inputs if one.metrics_sha256 in told)
     if again:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import stat
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -176,6 +178,7 @@ def test_outside_a_project_the_traceback_goes_to_the_temporary_folder(
     assert call() == 70
     (kept,) = (tmp_path / "temporary").glob("crash-*.txt")
     assert str(kept) in capsys.readouterr().err
+    assert sys.platform == "win32" or stat.S_IMODE(kept.stat().st_mode) == 0o600, "others read there too"
     assert not (tmp_path / "runs").exists()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import re
 import stat
 import sys
@@ -53,6 +55,21 @@ def test_a_key_is_made_once_and_only_its_fingerprint_is_shown(federation: Federa
         again = federation.nu.call("keys", "init")
     assert again.code == 2
     assert "there is a key already" in again.cause
+
+
+def test_a_full_disk_leaves_no_half_a_key_that_stands_in_the_way(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        said = federation.nu.call("keys", "init")
+    assert said.code == 26
+    assert "the disk is full" in said.cause
+    assert not (federation.nu.root / KEY).exists()
+    assert federation.nu.call("keys", "init").code == 0
 
 
 def test_the_lead_is_shown_what_belongs_into_the_settings(federation: Federation) -> None:
