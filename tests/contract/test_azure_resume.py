@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from azure.storage.blob import BlobClient
 
 from stitch.store import StoreOptions, open_store
-from stitch.store.azure_upload import BLOCK
+from stitch.store.azure_upload import BLOCK, left_blocks
 from stitch.testing.azurite import Azurite
 from stitch.testing.fault_proxy import FaultProxy, Rule
 
@@ -46,9 +47,16 @@ def _killed_when(reached: Callable[[], bool], arguments: list[str]) -> None:
 
 
 def _kill_an_upload(proxy: FaultProxy, url: str, source: Path) -> None:
-    """Two blocks arrive and are answered, the others hang when the process dies."""
+    """Two blocks arrive, the others hang when the process dies; which two, the threads decide."""
+    container, _, token = url.partition("?")
+    blob = BlobClient.from_blob_url(f"{container}/a/model?{token}")
+
+    def two_arrived() -> bool:
+        return proxy.count("PUT", "comp=block&") >= 4 and len(left_blocks(blob) or {}) == 2
+
     proxy.add(Rule("stall", "PUT", containing="comp=block&", skip=2, times=1000))
-    _killed_when(lambda: proxy.count("PUT", "comp=block&") >= 5, [url, "push", str(source)])
+    with blob:
+        _killed_when(two_arrived, [url, "push", str(source)])
     proxy.clear()
 
 
