@@ -16,6 +16,7 @@ import pytest
 from azure.storage.blob import BlobClient
 
 from stitch.store import StoreOptions, open_store
+from stitch.store.azure_client import API_VERSION
 from stitch.store.azure_upload import BLOCK, left_blocks
 from stitch.testing.azurite import Azurite
 from stitch.testing.fault_proxy import FaultProxy, Rule
@@ -39,17 +40,20 @@ def _killed_when(reached: Callable[[], bool], arguments: list[str]) -> None:
     """Runs a transfer in a process of its own and kills it in the middle."""
     child = subprocess.Popen([sys.executable, "-c", _TRANSFER, *arguments])
     pause, deadline = threading.Event(), time.monotonic() + 60
-    while not reached() and child.poll() is None and time.monotonic() < deadline:
-        pause.wait(0.01)
-    child.send_signal(signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
-    assert child.wait(20) != 0, "it was done before it could be killed"
+    try:
+        while not reached() and child.poll() is None and time.monotonic() < deadline:
+            pause.wait(0.01)
+    finally:
+        child.send_signal(signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
+        code = child.wait(20)
+    assert code != 0, "it was done before it could be killed"
     assert reached()
 
 
 def _kill_an_upload(proxy: FaultProxy, url: str, source: Path) -> None:
     """Two blocks arrive, the others hang when the process dies; which two, the threads decide."""
     container, _, token = url.partition("?")
-    blob = BlobClient.from_blob_url(f"{container}/a/model?{token}")
+    blob = BlobClient.from_blob_url(f"{container}/a/model?{token}", api_version=API_VERSION)
 
     def two_arrived() -> bool:
         return proxy.count("PUT", "comp=block&") >= 4 and len(left_blocks(blob) or {}) == 2
