@@ -42,11 +42,16 @@ def evaluation_of(toml: StitchFile, hooks: Hooks, *, file: str) -> Evaluation:
     """Check the table against itself, the hooks and what may leave a site.
 
     Raises:
-        ConfigError: a best metric without its direction, or one that may not leave; a direction or a
-            patience without a metric.
+        ConfigError: an evaluation at the end that no hook makes; a best metric without its direction, or
+            one that may not leave; a direction or a patience without a metric.
     """
     evaluation = Evaluation(**toml.evaluation.model_dump(exclude_unset=True))
     where = f"{file}: evaluation"
+    if evaluation.when == "final" and hooks.evaluate is None:
+        raise ConfigError(
+            f'{where}.when = "final" means nothing: [hooks] has no evaluate',
+            hint='Name what scores a global, such as evaluate = "code/evaluate.py:evaluate", or remove when.',
+        )
     if evaluation.best_metric is None:
         for key in ("mode", "patience"):
             if getattr(evaluation, key) is not None:

@@ -20,6 +20,13 @@ _KINDS: tuple[tuple[type, str], ...] = (
 )
 
 
+_CLASSES = {"hooks.strategy": "stitch.learning", "hooks.client": "code/client.py"}
+"""Keys that name a class, and where it mostly is."""
+
+_MEANT = {"admission": "What looks into models is a hook: write it as admit under [hooks]."}
+"""Tables that there are not, though one might look for them."""
+
+
 def nearest(word: str, among: Iterable[str]) -> str:
     """The one of `among` that looks most like `word`, "" when none does."""
     folded = {name.lower(): name for name in among}
@@ -69,13 +76,19 @@ def _one(item: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return f"unknown key {key!r}", _where_else(path, model)
     if item["type"] == "missing":
         return f"{key!r} is missing", f"Add {key} = ..., wanted {wanted}."
-    return f"{key!r} is {_shown(item['input'])}, wanted {wanted}", f"Write {wanted} for {key}."
+    given = item["input"]
+    hint = f"Write {wanted} for {key}."
+    if key in _CLASSES and isinstance(given, str) and given.isidentifier():
+        hint = f'Say where the class is, such as "{_CLASSES[key]}:{given[:40]}".'
+    return f"{key!r} is {_shown(given)}, wanted {wanted}", hint
 
 
 def _where_else(path: tuple[str, ...], model: type[BaseModel]) -> str:
     """Where the unknown key was probably meant to stand."""
     keys = list(dotted_keys(model))
     *table, leaf = path
+    if not table and leaf in _MEANT:
+        return _MEANT[leaf]
     same = [key for key in keys if key.rsplit(".", 1)[-1] == leaf.lower()]
     if same and "." not in same[0] and table:
         return f"{leaf} stands at the top of the file, above the first [table]."

@@ -50,6 +50,7 @@ def test_what_decides_the_end_is_agreed_on_and_a_run_that_compares_nothing_keeps
     [
         ('[evaluation]\nbest_metric = "auroc"\n', "mode is missing: is more of auroc better, or less?"),
         ('[evaluation]\nmode = "max"\n', "mode means nothing without best_metric"),
+        ('[evaluation]\nwhen = "final"\n', '.when = "final" means nothing: [hooks] has no evaluate'),
         ("[evaluation]\npatience = 3\n", "patience means nothing without best_metric"),
         (BEST + '[egress]\nmetrics = ["loss"]\n', "'auroc' is not among [egress] metrics"),
         (BEST + "patience = 0\n", "patience"),
