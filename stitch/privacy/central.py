@@ -30,6 +30,8 @@ from stitch.learning.tensors import ModelReader, ModelWriter, open_model
 from stitch.privacy.noise import Noise
 from stitch.privacy.release import delta_norm, floating, parts, shrink
 
+_TOO_NARROW = "Its dtype cannot hold the noise: keep the model in float32, or ask for less noise."
+
 
 @dataclass(frozen=True, slots=True)
 class _Input:
@@ -60,7 +62,7 @@ def aggregate(
 
     Raises:
         RoundError: no input can be used; no global was written.
-        BadModel: a global cannot be read, which is no site's fault.
+        BadModel: a global cannot be read, or the next would not be finite: no site's fault.
     """
     with ExitStack() as stack:
         before = stack.enter_context(open_model(global_path))
@@ -122,4 +124,10 @@ def _write(
                         total += noise.whole(one.delta(name, start=start, stop=stop))
                     told = (total + noise.draw(total.size)) * (noise.step / count)
                     told += before.read_range(name, start=start, stop=stop)
-                    append(told.astype(spec.dtype))
+                    with np.errstate(over="ignore"):  # looked at here: a site would train on from it
+                        made = told.astype(spec.dtype)
+                    if not np.isfinite(made).all():
+                        raise BadModel(
+                            f"the new global would not be finite in {name[:60]!a}", hint=_TOO_NARROW
+                        )
+                    append(made)

@@ -107,3 +107,12 @@ def test_a_global_that_cannot_be_read_is_no_sites_fault(tmp_path: Path) -> None:
     (paths["bases_dir"] / "pass_000" / "model.npz").write_bytes(b"PK no archive")
     with pytest.raises(BadModel):
         aggregate(**paths, privacy=PRIVACY)
+
+
+def test_noise_that_a_narrow_dtype_cannot_hold_makes_no_global(tmp_path: Path) -> None:
+    base = np.full(100, 60_000, np.float16)
+    paths = laid(tmp_path, {"a": (0, base)}, {0: base})
+    with pytest.raises(BadModel, match="would not be finite in 'w'") as caught:
+        aggregate(**paths, privacy={"clip": 1.0, "noise": 1e5, "frozen": []})
+    assert "float32" in caught.value.hint
+    assert not paths["out_path"].exists()
