@@ -17,7 +17,7 @@ from stitch.client.record import RecordVerbs, input_of
 from stitch.client.releasing import global_transforms
 from stitch.client.round_file import round_json
 from stitch.client.watch import Ready, SiteWatch
-from stitch.errors import ConfigError, StoreUnavailable
+from stitch.errors import ConfigError, RoundError, StoreUnavailable
 from stitch.files import disk
 from stitch.hooks.inline import check_map
 from stitch.layout import GLOBAL, PassRef
@@ -228,11 +228,16 @@ class LeadVerbs(RecordVerbs):
 
         Raises:
             HookOutput: the metrics or the model cannot be used.
-            RoundError: no site contributed a sample.
-            ConfigError: rounds are buffered.
+            RoundError: a pass that the policy waits for is not here, or no site contributed a sample.
+            ConfigError: rounds are buffered, or the lead adds noise by itself.
         """
         self.require_lead()
         self._require_whole_rounds()
+        if pass_id and self.settings.privacy.mode == "central":
+            raise ConfigError(
+                "a global of this run is sealed as one with noise, and nobody adds that by hand",
+                hint='Use `clif-stitch run`, or Coordinator, for [privacy] mode = "central".',
+            )
         return self.attempt(lambda: self._push_global_model(pass_id, metrics), what=f"global {pass_id}")
 
     def _push_global_model(self, pass_id: int, metrics: Mapping[str, Any]) -> Status:
@@ -265,6 +270,8 @@ class LeadVerbs(RecordVerbs):
             self.mirror.sealed(round_.ref(site)) for site in roster.expected_in(ref.number, round_.attempt)
         ]
         inputs = [one for one in here if one]
+        if closed is None:
+            self._require_inputs(ref.number, inputs, missing=len(here) - len(inputs))
         verdict = closed or self.close_attempt(round_, roster, inputs=inputs, excluded={})
         named = {one.metrics_sha256 for one in verdict.doc.inputs}
         n_samples = sum(one.n_samples for one in verdict.doc.inputs)
@@ -283,6 +290,16 @@ class LeadVerbs(RecordVerbs):
         return self.seal_global(
             stage, base=base, n_samples=checked.n_samples, metrics=checked.metrics, record=record
         )
+
+    def _require_inputs(self, number: int, inputs: Sequence[Sealed], *, missing: int) -> None:
+        """No verdict over nothing, and none without somebody whom the policy waits for (law 7)."""
+        policy = self.settings.policy
+        least = policy.min_participants if policy.require == "quorum" else len(inputs) + missing
+        if len(inputs) < least or not sum(one.seal.n_samples for one in inputs):
+            raise RoundError(
+                f"round {number}: {len(inputs)} of {len(inputs) + missing} passes are here",
+                hint="No verdict was made. Pull them first: wait_for_all_expected. They need samples.",
+            )
 
 
 def _lay(source: Path, target: Path) -> None:

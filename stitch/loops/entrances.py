@@ -96,10 +96,15 @@ def run_lead(
         evaluate_fn: as for `run_local`.
 
     Raises:
-        ConfigError: one function was given without the other.
+        ConfigError: one function was given without the other, or the lead adds noise by itself.
     """
     if (train_fn is None) != (aggregate_fn is None):
         raise ConfigError("run_lead needs both functions or neither", hint="Give train_fn and aggregate_fn.")
+    if aggregate_fn is not None and client.settings.privacy.mode == "central":
+        raise ConfigError(
+            'an aggregate function of your own cannot be used with privacy.mode = "central"',
+            hint="The noise is told for the plain mean that clif-stitch takes itself: give no functions.",
+        )
     _use(client, {"train": train_fn, "aggregate": aggregate_fn, "evaluate": evaluate_fn})
     return drive(client)
 

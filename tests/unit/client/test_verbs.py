@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from stitch import Client, Status, run_lead, run_local
+from stitch import Client, Status, layout, run_lead, run_local
 from stitch.client import Setup
 from stitch.client.rebuild import rebuild
+from stitch.config.privacy import Privacy
 from stitch.config.settings import Settings
-from stitch.errors import ConfigError, EgressRefused, HookOutput, StoreUnavailable
+from stitch.errors import ConfigError, EgressRefused, HookOutput, RoundError, StoreUnavailable
 from stitch.store.base import Entry
 from stitch.store.lanes import Lanes
 from stitch.store.memory import MemoryStore
@@ -205,6 +206,39 @@ def test_metrics_that_cannot_be_used_seal_nothing(world: World, metrics: dict[st
     with pytest.raises(HookOutput):
         site.push_local_model(1, metrics)
     assert not site.has_local_model(1)
+
+
+def begun_by_hand(world: World) -> tuple[Client, Client]:
+    lead, site = world.client("rush"), world.client("nu")
+    first = train(global_path=None, out_path=lead.global_model_path(0), data_dir=lead.data_dir)
+    lead.push_global_model(0, first)
+    site.pull_global(0)
+    return lead, site
+
+
+def test_no_verdict_is_made_by_hand_without_those_whom_the_policy_waits_for(world: World) -> None:
+    """Law 7: a verdict is for ever, and a notebook's cell is quickly run too early."""
+    lead, site = begun_by_hand(world)
+    lead.global_model_path(1).write_bytes(b"made of nothing")
+    for here in range(2):
+        with pytest.raises(RoundError, match=f"round 1: {here} of 2 passes are here"):
+            lead.push_global_model(1, {"n_samples": 100})
+        assert not lead.documents.exists(layout.verdict(1, 0))
+        train(global_path=site.global_model_path(0), out_path=site.model_path(1), data_dir=site.data_dir)
+        site.push_local_model(1, {"n_samples": 100})
+        lead.pull_sites(1)
+
+
+def test_a_lead_that_adds_the_noise_itself_takes_no_aggregate_by_hand(world: World) -> None:
+    """Its seal would say that noise was added, and the plain mean would be published."""
+    lead, _ = begun_by_hand(world)
+    lead.settings = replace(lead.settings, privacy=Privacy(mode="central", clip=1.0, epsilon=8.0, delta=1e-5))
+    lead.global_model_path(1).write_bytes(b"the plain mean")
+    with pytest.raises(ConfigError, match="nobody adds that by hand"):
+        lead.push_global_model(1, {"n_samples": 100})
+    with pytest.raises(ConfigError, match="an aggregate function of your own"):
+        run_lead(lead, train, aggregate)
+    assert not lead.has_global_model(1)
 
 
 def test_only_the_lead_writes_the_global_lane(world: World) -> None:
