@@ -22,7 +22,9 @@ from stitch.cli.outbox import outbox
 from stitch.cli.privacy import privacy
 from stitch.cli.provision import provision
 from stitch.cli.replay import replay
+from stitch.cli.retries import retries_told
 from stitch.cli.run import run
+from stitch.cli.saying import spoken
 from stitch.cli.setup import setup
 from stitch.cli.sites import sites
 from stitch.cli.status import status
@@ -88,6 +90,10 @@ app.add_typer(keys, name="keys")
 app.add_typer(privacy, name="privacy")
 
 
+def _of_the_store(line: str) -> None:
+    typer.echo(spoken(line, sys.stderr, indent=2), err=True)
+
+
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its code (stitch/errors.py).
 
@@ -98,7 +104,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         if hasattr(stream, "reconfigure"):  # a path with letters that the console lacks must not end us
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=None if args is None else list(args), prog_name="clif-stitch")
+        with retries_told(_of_the_store):
+            app(args=None if args is None else list(args), prog_name="clif-stitch")
     except StitchError as error:
         complain(error)
         sys.exit(error.exit_code)

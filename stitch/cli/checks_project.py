@@ -130,6 +130,8 @@ def hooks(settings: Settings) -> Iterator[Check]:
                 f"{error} ({said})" if said and said.partition(": ")[2] not in str(error) else str(error)
             )
             todo = "Correct the hook, or install what it imports: `uv sync`."
+            if missing := re.search(r"No module named '(\w+)", said):
+                todo = f"The lead: `uv add {missing[1]}`, and send pyproject.toml. A site: `uv sync`."
             yield broken(name, finding, todo=todo, kind=type(error))
         except StitchError as error:
             yield fail(name, error)

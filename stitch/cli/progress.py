@@ -14,12 +14,18 @@ from rich.live import Live
 from rich.text import Text
 
 from stitch import layout
+from stitch.cli.saying import spoken
 from stitch.client.journal import Note
 from stitch.views.render import table
 from stitch.views.words import plain, rate, size, span
 
 _LINES = 8
 _BAR = 24
+_RATED = 1_000_000
+"""Bytes of a transfer: of fewer the rate says nothing but how long a request takes."""
+
+STORE = "store"
+"""Stands for a lane in notes on a store that does not answer."""
 
 
 class Display(AbstractContextManager["Display"], Protocol):
@@ -42,7 +48,7 @@ def who(lane: str) -> str:
 
 def line(note: Note) -> str:
     """`2026-11-29 18:01:02Z  rush  push  pass 3: 4.2 MB in 0.3 s (14.0 MB/s)`."""
-    speed = rate(note.total, note.seconds) if note.total else ""
+    speed = rate(note.total, note.seconds) if note.total >= _RATED else ""
     text = plain(note.text, most=400) + (f" ({speed})" if speed else "")
     return f"{note.at:%Y-%m-%d %H:%M:%SZ}  {who(note.lane)}  {note.step}  {text}"
 
@@ -64,7 +70,7 @@ class PlainLines:
     def __call__(self, note: Note) -> None:
         """Print the note, unless it is a transfer's progress."""
         if not note.in_flight:
-            self._console.out(line(note), highlight=False)
+            self._console.out(spoken(line(note), self._console.file, indent=2), highlight=False)
 
 
 class LiveTable:
@@ -93,6 +99,7 @@ class LiveTable:
                 self._transfers[note.lane] = note
                 return
             self._transfers.pop(note.lane, None)
+            self._lanes.pop(STORE, None)  # it answers again, or says anew that it does not
             self._lanes[note.lane] = note
             self._lines.append(line(note))
 
@@ -101,6 +108,8 @@ class LiveTable:
         with self._lock:
             lanes, transfers = dict(self._lanes), dict(self._transfers)
             lines = list(self._lines)
+        if not lanes and not transfers:
+            return Text("asking the store")
         grid = table("lane", "doing", "pass", "for", "what", numbers=("pass",))
         for lane, note in lanes.items():
             past = max(0.0, (datetime.now(UTC) - note.at).total_seconds())

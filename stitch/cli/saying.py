@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from typing import TextIO
+from typing import IO
 
 _NARROWEST = 40
 """Columns: what is narrower than this is wrapped by the terminal itself."""
 
 
-def spoken(text: str, stream: TextIO, *, indent: int = 0) -> str:
+def spoken(text: str, stream: IO[str], *, indent: int = 0) -> str:
     """One line of text as `stream` should show it.
 
     In a terminal it is wrapped between words, later lines indented, and letters that the console has
@@ -26,7 +26,7 @@ def spoken(text: str, stream: TextIO, *, indent: int = 0) -> str:
     safe = "".join(c if c.isprintable() else "?" for c in " ".join(text.split("\n")))
     if not stream.isatty():
         return safe.encode("ascii", "backslashreplace").decode("ascii")
-    coding = stream.encoding or "ascii"
+    coding = getattr(stream, "encoding", None) or "ascii"
     width = columns(stream)
     wrapped = textwrap.wrap(
         safe.encode(coding, "backslashreplace").decode(coding),
@@ -38,7 +38,7 @@ def spoken(text: str, stream: TextIO, *, indent: int = 0) -> str:
     return "\n".join(wrapped)
 
 
-def columns(stream: TextIO) -> int:
+def columns(stream: IO[str]) -> int:
     """The width of the terminal behind `stream`; 80 where it does not say."""
     try:
         wide = os.get_terminal_size(stream.fileno()).columns

@@ -9,6 +9,7 @@ import typer
 from stitch.cli.ending import step_code
 from stitch.cli.progress import PlainLines
 from stitch.cli.project import settings_here
+from stitch.cli.retries import retries_told, to_listener
 from stitch.cli.signals import StopSignals
 from stitch.errors import Stopped
 from stitch.loops import entrances
@@ -24,9 +25,10 @@ def step(
 ) -> None:
     """Do one turn of the work that is due here, then exit. Re-run to go on."""
     settings, out = settings_here(), console()
-    with StopSignals() as signals:
+    lines = PlainLines(out)
+    with StopSignals() as signals, retries_told(to_listener(lines)):
         try:
-            turn = entrances.step(settings, stop=signals.stop, listeners=[PlainLines(out)])
+            turn = entrances.step(settings, stop=signals.stop, listeners=[lines])
         except Stopped:  # a hook's, or a long transfer's
             raise typer.Exit(signals.exit_code) from None
     out.out(f"{turn.state}: {plain(turn.why)}")

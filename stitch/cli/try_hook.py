@@ -10,8 +10,10 @@ import typer
 from stitch.cli.project import settings_here
 from stitch.cli.signals import StopSignals
 from stitch.cli.trial_report import report
+from stitch.cli.waiting import sign_of_life
 from stitch.client.trial import Bench
 from stitch.hooks.call import HookStopped
+from stitch.views.render import console
 from stitch.views.words import plain
 
 
@@ -30,9 +32,9 @@ def try_hook(
     ] = None,
 ) -> None:
     """Run a hook into a scratch folder; show its log, its metrics, and exactly what would leave."""
-    settings = settings_here(stores=False)
-    with StopSignals(quiet=True) as signals:
-        bench = Bench(settings, stop=signals.stop, on_line=lambda text: typer.echo(plain(text, most=2000)))
+    settings, out = settings_here(stores=False), console()
+    with StopSignals(quiet=True) as signals, sign_of_life(out, f"{hook.value} runs"):
+        bench = Bench(settings, stop=signals.stop, on_line=lambda text: out.out(plain(text, most=2000)))
         try:
             trial = bench.train(number) if hook is Tried.TRAIN else bench.aggregate(number)
         except HookStopped:

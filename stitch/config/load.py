@@ -92,6 +92,10 @@ def _stitch_toml(root: Path) -> str:
     return read_text(root / FILE)
 
 
+_TWICE = "A key or table stands there for the second time: keep one of the two."
+_WRITTEN = "Texts in double quotes; a Windows path in 'single quotes' or with / for \\."
+
+
 def parse_stitch_file(text: str) -> StitchFile:
     """Check the text of a `stitch.toml` against the schema.
 
@@ -104,7 +108,7 @@ def parse_stitch_file(text: str) -> StitchFile:
         refuse_tokens(text, None, file=FILE)
         raise ConfigError(
             f"{FILE}: not valid TOML: {error}",
-            hint="Texts in double quotes; a Windows path in 'single quotes' or with / for \\.",
+            hint=_TWICE if re.search("overwrite|twice|Duplicate", str(error)) else _WRITTEN,
         ) from None
     refuse_tokens(text, data, file=FILE)
     try:

@@ -53,7 +53,8 @@ class Training:
         stage = client.stage(ref)
         carry_state(client.mirror, stage)
         seat.tell("training", ref.number)
-        client.journal.note(client.lane, "train", text=f"pass {ref.number} from global {base.ref.number}")
+        said = f"pass {ref.number} from global {base.ref.number}"
+        client.journal.note(client.lane, "train", text=said, pass_id=ref.number)
         call = train_call(
             client.settings,
             stage,

@@ -147,7 +147,8 @@ class RetryingStore:
         def tell(state: tenacity.RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
             pause = state.next_action.sleep if state.next_action else 0.0
-            _log.info("%s: %s; trying again in %.1f s", what, error, pause)
+            said = f"{what}: {error}" if "/" in what and what not in str(error) else str(error)
+            _log.info("%s; trying again in %.0f s", said, pause, extra={"pause_s": pause})
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((StoreUnavailable, OutcomeUnknown)),

@@ -113,7 +113,10 @@ def _headline(status: RunStatus) -> Text:
         return Text(line, style="bold")
     if status.phase == "not begun":
         return Text(f"nothing is in the store yet: the lead {status.lead} has not begun")
-    return Text(f"the lead {status.lead} is at work{_lead_age(status.lead_beat)}", style="bold")
+    beat = status.lead_beat
+    if beat is not None and beat.state == "released" and not beat.late:
+        return Text(f"the lead {status.lead} is not running now (last beat {_age(beat)})", style="bold")
+    return Text(f"the lead {status.lead} is at work{_lead_age(beat)}", style="bold")
 
 
 def _lead_age(beat: Beat | None) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -128,12 +130,17 @@ def in_a_terminal(
         stderr=writer,
     )
     os.close(writer)
-    said = b""
-    while piece := read(reader):
+    said, until = b"", time.monotonic() + 60.0
+    while time.monotonic() < until:
+        if not select.select([reader], [], [], 0.5)[0]:
+            if typed and after in said:
+                os.write(reader, typed)  # again and again, as a person would: between two reads a key is lost
+            continue
+        if not (piece := read(reader)):
+            break
         said += piece
-        if typed and after in said:
-            os.write(reader, typed)
-            typed = b""
+    if time.monotonic() >= until:
+        process.kill()
     os.close(reader)
     return process.wait(60), said.decode("utf-8")
 

@@ -146,3 +146,11 @@ def test_long_paths_matter_on_windows_alone(project: Project) -> None:
     assert list(checks_project.long_paths(settings, windows=False)) == []
     (check,) = checks_project.long_paths(settings, windows=True)
     assert check.state in ("ok", "warn")
+
+
+def test_a_package_that_a_hook_lacks_is_named_with_the_command_that_adds_it(project: Project) -> None:
+    root = project()
+    (root / "code" / "train.py").write_text(f"import no_such_package\n{HOOKS}", encoding="utf-8")
+    (hook,) = (check for check in found(root) if check.name == "hook train")
+    assert hook.state == "fail"
+    assert "uv add no_such_package" in hook.todo

@@ -9,7 +9,7 @@ import pytest
 
 from stitch.layout import PassRef, site_lane
 from stitch.views.render import console, render
-from stitch.views.status import BestPass, RunStatus, Source
+from stitch.views.status import Beat, BestPass, RunStatus, Source
 from stitch.views.words import names, number, plain, rate, size, span
 from tests.unit.views.tree import SITES, Tree
 
@@ -58,6 +58,14 @@ pass  of      base     n   auroc    loss
    0  GLOBAL     -   100       -  0.4137
    1  rush       0  4500  0.7120  0.3000"""
     )
+
+
+def test_a_lead_that_gave_its_lane_back_is_not_said_to_be_at_work(tree: Tree) -> None:
+    beat = Beat(tree.clock.now(), 6.0, "store", "released", None, "vm", late=False)
+    status = replace(tree.observe(), waiting=None, lead_beat=beat)
+    assert "the lead rush is not running now (last beat 6 s ago)" in screen(status)
+    working = replace(status, lead_beat=replace(beat, state="training"))
+    assert "the lead rush is at work (last beat 6 s ago)" in screen(working)
 
 
 def test_many_metrics_are_listed_by_name(tree: Tree) -> None:
