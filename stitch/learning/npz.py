@@ -136,8 +136,11 @@ class NpzSink:
         member = zipfile.ZipInfo(name + _ENDING, date_time=_EPOCH)
         member.create_system = 3  # zipfile would say where it runs
         member.external_attr = 0o600 << 16
-        self._open = self._archive.open(member, "w", force_zip64=True)
-        self._open.write(_header(spec))
+        header = _header(spec)
+        # Only where it must: what zipfile writes then changed in Python 3.11.4, and a model's bytes may not.
+        large = len(header) + spec.n_bytes > zipfile.ZIP64_LIMIT
+        self._open = self._archive.open(member, "w", force_zip64=large)
+        self._open.write(header)
 
     def append(self, data: Array) -> None:
         """More elements of the tensor, C order."""
