@@ -9,7 +9,8 @@ from pathlib import Path
 from stitch.cli.scaffold import Pace
 from stitch.errors import ConfigError
 from stitch.files import disk
-from stitch.rounds.accountant import Budget, rounded_up
+from stitch.rounds.accountant import Budget
+from stitch.rounds.privacy_plan import fit_of
 
 TEMPLATE = "numpy"
 """The template whose models can be opened, and whose first one can be made without data."""
@@ -86,13 +87,11 @@ def _table(plan: PrivacyPlan) -> str:
 def _warnings(plan: PrivacyPlan, *, passes: int) -> list[str]:
     """One sentence each, with what to do."""
     budget = plan.budget
-    least = rounded_up(budget.noise(passes))
-    sigma = least if plan.noise is None else plan.noise
-    if not budget.holds([sigma] * passes):
-        possible = budget.passes(sigma, most=passes)
-        permits = f"noise_multiplier {sigma:g} permits {possible} of {passes} passes"
-        return [f"{permits} within epsilon {budget.epsilon:g}: take {least:g}, or fewer num_passes."]
-    if sigma >= MUCH:
-        takes = f"{passes} passes within epsilon {budget.epsilon:g} take noise of {sigma:g} x clip"
+    fit = fit_of(budget, passes=passes, noise=plan.noise)
+    if fit.possible < passes:
+        permits = f"noise_multiplier {fit.sigma:g} permits {fit.possible} of {passes} passes"
+        return [f"{permits} within epsilon {budget.epsilon:g}: take {fit.least:g}, or fewer num_passes."]
+    if fit.sigma >= MUCH:
+        takes = f"{passes} passes within epsilon {budget.epsilon:g} take noise of {fit.sigma:g} x clip"
         return [f"{takes} on every number: few sites learn next to nothing from that (docs/privacy.md)."]
     return []

@@ -102,7 +102,11 @@ class Begun(Actor):
             )
 
     def seed(self, pass_id: int) -> int:
-        """The seed of round `pass_id`, or of pass 0's training."""
+        """The seed of round `pass_id`, or of pass 0's training.
+
+        Raises:
+            ProtocolError: the run has not begun.
+        """
         manifest = self.manifest
         if manifest is None:
             raise ProtocolError("the lead has not begun the run", hint="Wait for the lead, then try again.")

@@ -249,7 +249,16 @@ class RecordVerbs(JudgingVerbs):
         return held or (there.doc.term if there else 0)
 
     def write_end_marker(self, final_pass: int | None, reason: str) -> Done:
-        """Create the one document that ends the run for everybody, and publish it."""
+        """Create the one document that ends the run for everybody, and publish it; the first one holds.
+
+        Args:
+            final_pass: the last global that counts; None for none.
+            reason: why the run ends, for people.
+
+        Raises:
+            ConfigError: this actor is not the lead.
+            ProtocolError: the final global is not whole in the store.
+        """
         self.require_lead()
         sealed = self.require_global(final_pass) if final_pass is not None else None
         doc = Done.make(

@@ -212,7 +212,11 @@ def plain(returned: Mapping[Any, object]) -> tuple[dict[str, object], dict[str, 
 
 
 def write_leaves(leaves: Any, to: Path) -> int:
-    """Write the SHA-256 of each leaf, one after another, and count them: what a leaf holds stays here."""
+    """Write the SHA-256 of each leaf, one after another, and count them: what a leaf holds stays here.
+
+    Raises:
+        TypeError: a leaf is no bytes.
+    """
     import hashlib
 
     count = 0

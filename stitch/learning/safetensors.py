@@ -123,7 +123,11 @@ class SafetensorsSink:
             self._file.write(_header(specs))
 
     def begin(self, name: str, spec: Spec) -> None:
-        """Begin a tensor; its bytes follow."""
+        """Begin a tensor; its bytes follow.
+
+        Raises:
+            BadModel: it has the format's own name, or another one was announced here.
+        """
         if name == _METADATA:
             raise BadModel(f"a tensor may not be named {_METADATA}", hint="Rename it.")
         if self._declared is not None and self._declared[len(self._specs)] != name:

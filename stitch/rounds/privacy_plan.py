@@ -11,6 +11,21 @@ _MOST_SIGMA = 1e9
 
 
 @dataclass(frozen=True, slots=True)
+class Fit:
+    """How far a noise goes within a budget.
+
+    Attributes:
+        sigma: the noise multiplier: the one that was given, or the least that is enough.
+        least: the least with which all passes fit, rounded up to four digits.
+        possible: how many of the passes fit.
+    """
+
+    sigma: float
+    least: float
+    possible: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """So many passes within a budget.
 
@@ -27,22 +42,33 @@ class Plan:
     after: tuple[tuple[int, float], ...]
 
 
+def fit_of(budget: Budget, *, passes: int, noise: float | None) -> Fit:
+    """How many of the passes fit with this noise, or with the least that is enough for all.
+
+    Raises:
+        ConfigError: `passes` is no count, or the noise no multiplier.
+    """
+    least = rounded_up(budget.noise(passes))
+    sigma = least if noise is None else noise
+    if not 0.0 < sigma <= _MOST_SIGMA:
+        raise ConfigError(f"the noise multiplier is {sigma:g}", hint=f"Wanted: above 0, to {_MOST_SIGMA:g}.")
+    possible = passes if budget.holds([sigma] * passes) else budget.passes(sigma, most=passes)
+    return Fit(sigma, least, possible)
+
+
 def make_plan(budget: Budget, *, passes: int, noise: float | None) -> Plan:
     """The plan with this noise, or with the least that is enough, rounded up to four digits.
 
     Raises:
         ConfigError: the plan is impossible; says what would be possible.
     """
-    least = budget.noise(passes)
-    sigma = rounded_up(least) if noise is None else noise
-    if not 0.0 < sigma <= _MOST_SIGMA:
-        raise ConfigError(f"the noise multiplier is {sigma:g}", hint=f"Wanted: above 0, to {_MOST_SIGMA:g}.")
-    if not budget.holds([sigma] * passes):
-        possible = budget.passes(sigma, most=passes)
+    fit = fit_of(budget, passes=passes, noise=noise)
+    sigma = fit.sigma
+    if fit.possible < passes:
         raise ConfigError(
-            f"noise_multiplier {sigma:g} permits {possible} of {passes} passes within epsilon "
+            f"noise_multiplier {sigma:g} permits {fit.possible} of {passes} passes within epsilon "
             f"{budget.epsilon:g}, delta {budget.delta:g}",
-            hint=f"Take noise_multiplier {rounded_up(least):g}, or fewer passes.",
+            hint=f"Take noise_multiplier {fit.least:g}, or fewer passes.",
         )
     steps = sorted({1, *(max(1, round(passes * part)) for part in (0.25, 0.5, 0.75, 1.0))})
     return Plan(budget, passes, sigma, tuple((n, budget.spent([sigma] * n)) for n in steps))

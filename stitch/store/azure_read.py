@@ -110,7 +110,11 @@ def pinned(etag: str) -> dict[str, str]:
 
 
 def entry_in(key: str, answer: Any) -> Entry:
-    """The entry that the headers of a whole GET describe."""
+    """The entry that the headers of a whole GET describe.
+
+    Raises:
+        StoreUnavailable: they do not say how long it is.
+    """
     headers = answer.headers
     if "Content-Length" not in headers:
         raise StoreUnavailable(f"pull {key}: the answer has no length", hint="A proxy that rewrites answers?")

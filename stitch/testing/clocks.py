@@ -27,7 +27,11 @@ class FakeClock:
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let time pass, in seconds.
+
+        Raises:
+            ValueError: fewer than none.
+        """
         if seconds < 0:
             raise ValueError("time does not pass backwards: jump() sets the wall clock")
         self._now += timedelta(seconds=seconds)

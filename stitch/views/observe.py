@@ -74,8 +74,7 @@ class Observer:
         sites = _compared(alone, self._lead, otherwise=run.hooks_sha256)
         passes = passes_of(run.files, lanes, newest_global=run.newest_global)
         every = (run.files, *lanes.values())
-        whole = self._source.kind == "store" and len(lanes) == len(names)
-        whole = whole and all(files.listed for files in lanes.values())
+        whole = len(lanes) == len(names) and all(files.listed for files in lanes.values())
         return RunStatus(
             run_id=self._lanes.run_id,
             lead=self._lead,
@@ -95,9 +94,7 @@ class Observer:
             passes=passes,
             conflicts=tuple(ConflictCopy(c.key, c.copy) for files in every for c in files.conflicts),
             problems=tuple(problem for files in every for problem in files.problems),
-            best=best_pass(
-                run, passes, whole=len(lanes) == len(names) and all(files.listed for files in lanes.values())
-            ),
+            best=best_pass(run, passes, whole=whole),
         )
 
     def _readable(self, name: str) -> bool:
