@@ -15,14 +15,23 @@ class Fit:
     """How far a noise goes within a budget.
 
     Attributes:
+        budget: what the data set may give away.
+        passes: how many releases are planned.
         sigma: the noise multiplier: the one that was given, or the least that is enough.
         least: the least with which all passes fit, rounded up to four digits.
-        possible: how many of the passes fit.
     """
 
+    budget: Budget
+    passes: int
     sigma: float
     least: float
-    possible: int
+
+    @property
+    def possible(self) -> int:
+        """How many of the passes fit; `sigma` must be above 0."""
+        if self.budget.holds([self.sigma] * self.passes):
+            return self.passes
+        return self.budget.passes(self.sigma, most=self.passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +52,13 @@ class Plan:
 
 
 def fit_of(budget: Budget, *, passes: int, noise: float | None) -> Fit:
-    """How many of the passes fit with this noise, or with the least that is enough for all.
+    """How the passes fit with this noise, or with the least that is enough for all.
 
     Raises:
-        ConfigError: `passes` is no count, or the noise no multiplier.
+        ConfigError: `passes` is no count.
     """
     least = rounded_up(budget.noise(passes))
-    sigma = least if noise is None else noise
-    if not 0.0 < sigma <= _MOST_SIGMA:
-        raise ConfigError(f"the noise multiplier is {sigma:g}", hint=f"Wanted: above 0, to {_MOST_SIGMA:g}.")
-    possible = passes if budget.holds([sigma] * passes) else budget.passes(sigma, most=passes)
-    return Fit(sigma, least, possible)
+    return Fit(budget, passes, least if noise is None else noise, least)
 
 
 def make_plan(budget: Budget, *, passes: int, noise: float | None) -> Plan:
@@ -64,6 +69,8 @@ def make_plan(budget: Budget, *, passes: int, noise: float | None) -> Plan:
     """
     fit = fit_of(budget, passes=passes, noise=noise)
     sigma = fit.sigma
+    if not 0.0 < sigma <= _MOST_SIGMA:
+        raise ConfigError(f"the noise multiplier is {sigma:g}", hint=f"Wanted: above 0, to {_MOST_SIGMA:g}.")
     if fit.possible < passes:
         raise ConfigError(
             f"noise_multiplier {sigma:g} permits {fit.possible} of {passes} passes within epsilon "
