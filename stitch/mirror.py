@@ -138,9 +138,8 @@ class Mirror:
                 sync_file(stage.model_path(seal.ext))
                 for one in seal.attachments:
                     sync_file(stage.pass_dir / f"{one.name}.{one.ext}")
-                sync_tree(
-                    stage.state_dir
-                )  # a seal without the state it was trained with would hold up the next pass
+                # A seal without the state it was trained with would hold up the next pass.
+                sync_tree(stage.state_dir)
                 write_file(stage.pass_dir / "metrics.json", seal.dump(), durable=True)
                 self._land(stage.pass_dir, target)
             present = self.sealed(stage.ref)

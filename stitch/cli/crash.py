@@ -57,9 +57,8 @@ def _keep(text: str) -> str:
             continue
         try:
             folder.mkdir(exist_ok=True)
-            handle = os.open(
-                folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
-            )  # others read there too
+            # For its owner alone: others read in the machine's temporary folder too.
+            handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as sink:
                 sink.write(text)
         except OSError:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+
+from stitch.files import scratch
 
 _WITHIN_S = 300.0
 """Seconds to build it in: the first time, uv fetches the build tool."""
@@ -29,10 +30,10 @@ def clone() -> Path | None:
 def wheel_of(source: Path) -> Iterator[Path | None]:
     """A wheel built from the clone `source`, as long as the context lasts; None where uv cannot build it."""
     uv = os.environ.get("UV") or shutil.which("uv")  # `uv run` names itself
-    with tempfile.TemporaryDirectory(prefix="clif-stitch-wheel-") as folder:
+    with scratch() as folder:
         if uv is not None:
-            _build([uv, "build", "--quiet", "--wheel", "--out-dir", folder, str(source)])
-        yield next(Path(folder).glob("clif_stitch-*.whl"), None)
+            _build([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder), str(source)])
+        yield next(folder.glob("clif_stitch-*.whl"), None)
 
 
 def _build(command: list[str]) -> None:

@@ -55,9 +55,7 @@ def make_key(root: Path) -> Signs:
                 sink.flush()
                 os.fsync(sink.fileno())
         except OSError:
-            file.unlink(
-                missing_ok=True
-            )  # half a key on a full disk would only stand in the way of a whole one
+            file.unlink(missing_ok=True)  # half a key would only stand in the way of a whole one
             raise
     return Signer(key)
 

@@ -48,11 +48,7 @@ def train(  # noqa: PLR0913  a hook's arguments, by keyword
     strategy_defaults: Mapping[str, Any] | None = None,
     config_out_path: Path | None = None,
 ) -> dict[str, float]:
-    """Ask the client to fit the global; without one, make the model that all begin with.
-
-    Global 0 is what the strategy's `initialize_parameters` gives, without building a client, which may
-    want data; else what the client's `get_parameters` gives.
-    """
+    """Ask the client to fit the global; without one, make the model that all begin with."""
     given = {
         "data_dir": data_dir,
         "config": config,
@@ -63,12 +59,7 @@ def train(  # noqa: PLR0913  a hook's arguments, by keyword
     }
     if global_path is None:
         strategy = _strategy_if_any(strategy_class, strategy_options, defaults=strategy_defaults)
-        first = None if strategy is None else strategy.initialize_parameters()
-        named: object = client_class
-        if first is None:
-            named = build_client(client_class, given)
-            first = first_parameters(named)
-        write_model(out_path, dict(zip(first_names(named, len(first)), first, strict=True)))
+        _write_first(strategy, client_class, given, to=out_path)
         if strategy is not None and config_out_path is not None:
             _write_next(strategy, _plain(config), next_pass=1, to=config_out_path)
         return {"n_samples": 0}
@@ -175,6 +166,21 @@ def build_strategy(
         raise TypeError(f"{name} made {type(made).__name__}, which is no stitch.learning.Strategy")
     aggregation.check_bound(made, bound)
     return made
+
+
+def _write_first(
+    strategy: Strategy | None, client_class: Callable[..., Any], given: Mapping[str, Any], *, to: Path
+) -> None:
+    """Write global 0: what the strategy's `initialize_parameters` gives, else the client's `get_parameters`.
+
+    No client is built for the first, since it may want data.
+    """
+    first = None if strategy is None else strategy.initialize_parameters()
+    named: object = client_class
+    if first is None:
+        named = build_client(client_class, given)
+        first = first_parameters(named)
+    write_model(to, dict(zip(first_names(named, len(first)), first, strict=True)))
 
 
 def _strategy_if_any(
